@@ -1,0 +1,21 @@
+"""The slot process that a worker starts for itself. Not for people."""
+
+from multiprocessing.connection import Connection
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+
+from jobs.slot import serve
+
+
+class Command(BaseCommand):
+    """Run the attempts that come over an inherited pipe."""
+
+    help = "Internal: the process in which a worker runs one job at a time."
+    requires_system_checks: list[str] = []  # noqa: RUF012 - Django's own attribute
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--fd", type=int, required=True, help="descriptor of the inherited pipe")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        serve(Connection(options["fd"]))

@@ -1,0 +1,295 @@
+"""The one road of every operation. Read this page first.
+
+    REQUEST -> AUTHORIZATION -> PLAN -> APPROVAL -> JOB -> QUEUE -> WORKER -> LOCK -> EXECUTION -> VERIFY -> AUDIT
+
+`submit` goes from REQUEST to QUEUE. A worker's supervisor claims (`jobs.queue`), a slot goes on with
+`jobs.execution` from LOCK to AUDIT. Faces call this module and nothing below it to start or stop work.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import IntegrityError, transaction
+
+from accounts.actor import Actor
+from audit import trail
+from audit.actions import Action
+from audit.clock import database_now
+from jobs import authorization, events, plan, registry, transitions
+from jobs.events import Line
+from jobs.exceptions import Invalid, KeyConflict, NotVisible, Refused, WrongState
+from jobs.models import EventType, Job, Plan
+from jobs.operation import Intention, Operation, Payload
+from jobs.policies import Policy, policy_of
+from jobs.profile import Priority
+from jobs.queries import job_visible_to
+from jobs.request import JobRequest, digest, require_bounds, validated_payload
+from jobs.states import Status
+from jobs.transitions import Move
+from sites.models import Site
+from sites.queries import rights_on
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What a request would do, and at which priority. Nothing was written."""
+
+    operation: str
+    site: Site
+    intention: Intention
+    priority: Priority
+
+
+@dataclass(frozen=True)
+class Submission:
+    """The job of a request; `created` is False where an earlier one answers the same idempotency key."""
+
+    job: Job
+    created: bool
+
+
+@dataclass(frozen=True)
+class _Accepted:
+    """A request that has passed authorization, validation and planning."""
+
+    actor: Actor
+    request: JobRequest
+    operation: Operation
+    site: Site
+    payload: Payload
+    intention: Intention
+    priority: Priority
+    policy: Policy
+    key: str | None
+    fingerprint: str
+
+
+def preview(actor: Actor, request: JobRequest) -> Preview:
+    """Say what `submit` would do. Raises Refused as it would; a refusal is recorded alike."""
+    try:
+        accepted = _accept(actor, request)
+    except Refused as refusal:
+        record_refusal(actor, request, refusal)
+        raise
+    return Preview(accepted.operation.name, accepted.site, accepted.intention, accepted.priority)
+
+
+def submit(actor: Actor, request: JobRequest) -> Submission:
+    """Create the job that the request asks for, with its event and audit entry, in the caller's transaction.
+
+    Raises Refused (see jobs.exceptions) with a sentence for the person. Nothing is left behind then but the
+    denial in the trail, which has its own transaction: a caller that has one open records the refusal
+    itself, by `record_refusal`, once its own is rolled back.
+    """
+    try:
+        with transaction.atomic():
+            return _create(_accept(actor, request))
+    except Refused as refusal:
+        if not _inside_callers_transaction():
+            record_refusal(actor, request, refusal)
+        raise
+
+
+def record_refusal(actor: Actor, request: JobRequest, refusal: Refused) -> None:
+    """Put a refused request into the trail, in a transaction of its own."""
+    tenant, target = _target_of(actor, request.site_id)
+    trail.record_denial(
+        trail.Entry(
+            Action.ACCESS_DENIED,
+            actor.label,
+            actor.kind,
+            tenant=tenant,
+            target=target,
+            reason=str(refusal),
+            result=refusal.code,
+            data={"operation": request.operation[:60], "user": actor.user_id},
+        )
+    )
+
+
+def cancel(actor: Actor, job_id: int, reason: str) -> Job:
+    """Call a job off: at once where it is queued, at its next checkpoint where it runs.
+
+    Raises NotVisible, Forbidden and WrongState; Invalid where no reason is given.
+    """
+    job = job_visible_to(actor, job_id)
+    request = JobRequest(job.job_type, job.site_id or 0, reason=reason)
+    try:
+        with transaction.atomic():
+            return _cancel(actor, Job.objects.select_for_update(of=("self",)).get(pk=job.pk), reason)
+    except Refused as refusal:
+        if not _inside_callers_transaction():
+            record_refusal(actor, request, refusal)
+        raise
+
+
+def _accept(actor: Actor, request: JobRequest) -> _Accepted:
+    operation = registry.operation(request.operation)
+    site = authorization.authorize(actor, operation, request.site_id)
+    require_bounds(request, database_now())
+    payload = validated_payload(operation, request.payload)
+    policy = policy_of(operation)
+    priority = authorization.require_priority(actor, request.priority, policy.priority)
+    key = _key(actor, request, operation)
+    return _Accepted(
+        actor=actor,
+        request=request,
+        operation=operation,
+        site=site,
+        payload=payload,
+        intention=operation.intend(site, payload),
+        priority=priority,
+        policy=policy,
+        key=key,
+        fingerprint=_fingerprint(request, payload),
+    )
+
+
+def _key(actor: Actor, request: JobRequest, operation: Operation) -> str | None:
+    if request.system_key:
+        return request.system_key
+    if not request.idempotency_key:
+        return None
+    who = f"user{actor.user_id}" if actor.user_id is not None else actor.label
+    return f"client:{who}:{operation.name}:{request.site_id}:{request.idempotency_key}"
+
+
+def _fingerprint(request: JobRequest, payload: Payload) -> str:
+    return digest(
+        {
+            "operation": request.operation,
+            "site": request.site_id,
+            "payload": payload.model_dump(mode="json"),
+            "priority": request.priority,
+            "scheduled_at": request.scheduled_at.isoformat() if request.scheduled_at else None,
+        }
+    )
+
+
+def _create(accepted: _Accepted) -> Submission:
+    earlier = _earlier(accepted)
+    if earlier is not None:
+        return Submission(earlier, created=False)
+    now = database_now()
+    try:
+        # A savepoint: whoever loses the race for a key still has a transaction to read the winner in.
+        with transaction.atomic():
+            job = _insert(accepted, now)
+    except IntegrityError:
+        winner = _earlier(accepted)
+        if winner is None:
+            raise
+        return Submission(winner, created=False)
+    events.append(job, [Line(EventType.CREATED, f"asked for by {accepted.actor.label}")], now)
+    trail.record(*_entries(accepted, job))
+    return Submission(job, created=True)
+
+
+def _earlier(accepted: _Accepted) -> Job | None:
+    if accepted.key is None:
+        return None
+    job = Job.objects.select_related("site", "customer", "plan").filter(idempotency_key=accepted.key).first()
+    if job is not None and job.fingerprint != accepted.fingerprint:
+        raise KeyConflict(
+            f"The idempotency key was used for {job.code} with another body. Send a new key for a new job."
+        )
+    return job
+
+
+def _insert(accepted: _Accepted, now: datetime) -> Job:
+    frozen = _plan(accepted)
+    policy, profile, site = accepted.policy, accepted.operation.profile, accepted.site
+    key = accepted.key
+    if key is None and frozen is not None:
+        key = f"{frozen.kind}:{frozen.code}"
+    return Job.objects.create(
+        job_type=accepted.operation.name,
+        category=profile.category,
+        priority=accepted.priority,
+        site=site,
+        customer=site.customer,
+        server=site.server,
+        plan=frozen,
+        payload=accepted.payload.model_dump(mode="json"),
+        requested_by=accepted.actor.name,
+        requested_kind=accepted.actor.kind,
+        requested_by_user_id=accepted.actor.user_id,
+        reason=accepted.request.reason,
+        idempotency_key=key,
+        fingerprint=accepted.fingerprint,
+        created_at=now,
+        scheduled_at=accepted.request.scheduled_at or now,
+        max_attempts=policy.max_attempts,
+        retry_delays=list(policy.retry_delays),
+        timeout_seconds=policy.timeout_seconds,
+        stale_seconds=policy.stale_seconds,
+        on_lost=policy.on_lost,
+        lock=profile.lock,
+        mutating=profile.mutating,
+    )
+
+
+def _plan(accepted: _Accepted) -> Plan | None:
+    if not accepted.operation.needs_plan:
+        return None
+    return plan.approved(
+        accepted.actor, accepted.operation, accepted.site, accepted.payload, accepted.intention
+    )
+
+
+def _entries(accepted: _Accepted, job: Job) -> list[trail.Entry]:
+    data = {"type": job.job_type, "site": job.site_id, "face": accepted.actor.face}
+    common = {"tenant": accepted.site.customer.code, "reason": accepted.request.reason}
+    actor = accepted.actor
+    entries = []
+    if job.plan is not None:
+        facts = {"digest": job.plan.digest, "job": job.code}
+        entries = [
+            trail.Entry(action, actor.label, actor.kind, target=job.plan.code, result="done", data=facts, **common)
+            for action in (Action.PLAN_CREATED, Action.PLAN_APPROVED)
+        ]
+    entries.append(
+        trail.Entry(
+            Action.JOB_ENQUEUED, actor.label, actor.kind, target=job.code, result=Status.QUEUED, data=data, **common
+        )
+    )
+    return entries
+
+
+def _cancel(actor: Actor, job: Job, reason: str) -> Job:
+    if job.site is None:
+        raise NotVisible(f"{job.code} belongs to no site.")
+    operation = registry.operation(job.job_type)
+    authorization.require(actor, operation, job.site)
+    if not reason.strip():
+        raise Invalid("Say why the job is called off; the reason is kept in its history.")
+    require_bounds(JobRequest(job.job_type, job.site_id or 0, reason=reason), database_now())
+    if job.status == Status.QUEUED:
+        move = Move(job, Status.CANCELLED, Line(EventType.CANCELLED, reason), actor.label, actor.kind)
+    elif job.status == Status.RUNNING:
+        line = Line(EventType.CANCEL_REQUESTED, reason)
+        move = Move(job, Status.CANCEL_REQUESTED, line, actor.label, actor.kind)
+    else:
+        raise WrongState(f"{job.code} is {job.get_status_display()}; only a queued or running job can be cancelled.")
+    transitions.apply([move])
+    return job
+
+
+def _target_of(actor: Actor, site_id: int) -> tuple[str, str]:
+    """Name tenant and target of a refusal; the trail, unlike the answer, may say whose site it was."""
+    site = Site.objects.select_related("customer").filter(pk=_as_key(site_id)).first()
+    if site is None:
+        return "", f"site:{str(site_id)[:40]} (none)"
+    mine = bool(rights_on(actor, site))
+    return site.customer.code if mine else "", f"site:{site.pk} of {site.customer.code}"
+
+
+def _as_key(site_id: object) -> int:
+    return site_id if isinstance(site_id, int) and 0 < site_id < 2**63 else 0
+
+
+def _inside_callers_transaction() -> bool:
+    return not trail.may_record_denial()
+
+
+__all__ = ["Preview", "Submission", "cancel", "preview", "record_refusal", "submit"]
