@@ -1,0 +1,97 @@
+"""What every hosting-* command has in common: its name, --json, who acts, exit codes, one-line errors."""
+
+import getpass
+import json
+import os
+import sys
+from abc import ABC, abstractmethod
+from typing import Any
+
+from django.core.management import execute_from_command_line
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from accounts.actor import Actor, actor_for, operator
+from accounts.exceptions import AccountError
+from accounts.models import User
+from backups.exceptions import BackupError
+from jobs.exceptions import JobError
+from provisioning.exceptions import ResourceError
+from sites.exceptions import SiteError
+
+ANSWER_IS_NO = 1
+BAD_USAGE = 2
+REFUSALS = (AccountError, BackupError, JobError, ResourceError, SiteError)
+
+
+class HostingCommand(BaseCommand, ABC):
+    """Base of the operators' commands.
+
+    A subclass gives `prog`, adds its arguments in `arguments`, and returns from `act` what --json prints.
+    Exit codes: 0 done, 1 the answer is no (refused, not found, failed), 2 wrong usage or configuration.
+    """
+
+    prog = ""
+    requires_system_checks: list[str] = []  # noqa: RUF012 - Django's own attribute; checks belong to `check`
+
+    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
+        parser = super().create_parser(prog_name, subcommand, **kwargs)
+        parser.prog = self.prog or subcommand.replace("_", "-")
+        return parser
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        self.arguments(parser)
+        if not parser.get_default("has_subcommands"):
+            self.common(parser)
+
+    def arguments(self, parser: CommandParser) -> None:
+        """Add the command's own arguments."""
+
+    def common(self, parser: Any) -> None:
+        """Add what every command takes; a command with subcommands calls this for each of them."""
+        parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON value")
+        parser.add_argument("--as", dest="as_user", metavar="USER", help="act with the rights of this user")
+
+    @abstractmethod
+    def act(self, actor: Actor, options: dict[str, Any]) -> Any:
+        """Do it, print for people unless --json was given, and return plain data."""
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            data = self.act(self.actor(options), options)
+        except REFUSALS as error:
+            self._say_no(error, options)
+        else:
+            if options.get("as_json"):
+                self.print_json(data)
+
+    def print_json(self, data: Any) -> None:
+        """Print one JSON value."""
+        self.stdout.write(json.dumps(data, indent=2, default=str))
+
+    def actor(self, options: dict[str, Any]) -> Actor:
+        """Give who acts: the shell's user, or with --as a user of the panel with no more than its rights."""
+        name = options.get("as_user")
+        if not name:
+            return operator(getpass.getuser())
+        user = User.objects.filter(username=name).first()
+        if user is None:
+            raise CommandError(f"There is no user {name!r}.", returncode=BAD_USAGE)
+        return actor_for(user, "command")
+
+    def _say_no(self, error: Exception, options: dict[str, Any]) -> None:
+        if options.get("as_json"):
+            code = getattr(error, "code", "refused")
+            self.print_json({"error": {"code": code, "message": str(error)}})
+        else:
+            self.stderr.write(str(error))
+        sys.exit(ANSWER_IS_NO)
+
+
+def _run(command: str) -> None:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chp_site.settings")
+    execute_from_command_line([sys.argv[0], command, *sys.argv[1:]])
+
+
+def main() -> None:
+    """Entry of every hosting-* console script: the script's own name is the management command."""
+    _run(os.path.basename(sys.argv[0]).replace("-", "_"))
