@@ -3,7 +3,7 @@
 from http import HTTPStatus
 from typing import Any
 
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.http import Http404
 from rest_framework import exceptions
 from rest_framework.request import Request
@@ -35,7 +35,19 @@ STATUS_OF: dict[type[Exception], int] = {
     WrongState: 409,
     NotReady: 409,
     Refused: 400,
+    RequestDataTooBig: 413,
 }
+
+PLAIN_CODES = {404: "not_found", 413: "body_too_large"}
+
+
+class LoginRefused(exceptions.APIException):
+    """Name and password do not fit, or the login is locked for a while."""
+
+    status_code = 401
+    default_code = "login_refused"
+    default_detail = "Name and password do not fit, or the login is locked for a while."
+    auth_header = "Token"
 
 
 class BodyTooLarge(exceptions.APIException):
@@ -64,7 +76,7 @@ def _document(error: Exception) -> dict[str, Any] | None:
         return _of_framework(error)
     for kind, status in STATUS_OF.items():
         if isinstance(error, kind):
-            code = getattr(error, "code", "not_found" if status == HTTPStatus.NOT_FOUND else "refused")
+            code = getattr(error, "code", PLAIN_CODES.get(status, "refused"))
             detail = "There is nothing here." if isinstance(error, Http404) else str(error)
             return _problem(status, code, detail, getattr(error, "errors", []))
     return None

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rest_framework.exceptions import APIException, ParseError, UnsupportedMediaType, ValidationError
+from django.core.exceptions import RequestDataTooBig
+from rest_framework.exceptions import APIException
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -26,7 +27,7 @@ def body_of(request: Request, shape: type[WishSerializer], operation: str, site_
     try:
         serializer = shape(data=request.data)
         serializer.is_valid(raise_exception=True)
-    except (ParseError, ValidationError, UnsupportedMediaType, APIException) as error:
+    except (APIException, RequestDataTooBig) as error:
         asked = JobRequest(operation, site_id)
         pipeline.record_refusal(actor_of(request), asked, InvalidPayload(_sentence(error)))
         raise
@@ -60,5 +61,6 @@ def answer_with(request: Request, job: Job) -> Response:
     return Response(JobSerializer(job, context=context).data, status=202, headers={"Location": location})
 
 
-def _sentence(error: APIException) -> str:
-    return f"the body was refused ({error.status_code}): {str(error.detail)[:300]}"
+def _sentence(error: APIException | RequestDataTooBig) -> str:
+    said = error.detail if isinstance(error, APIException) else "it is too large"
+    return f"the body was refused: {str(said)[:300]}"

@@ -8,7 +8,6 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from knox.auth import TokenAuthentication
 from knox.models import get_token_model
 from rest_framework import generics, permissions
-from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.throttling import ScopedRateThrottle
@@ -17,10 +16,11 @@ from rest_framework.views import APIView
 from accounts import tokens
 from api import requests
 from api.filters import BackupFilter, JobFilter, SiteFilter
+from api.problems import LoginRefused
 from api.requests import actor_of
 from api.serializers import (
-    BackupSerializer,
     BackUpSerializer,
+    BackupSerializer,
     JobEventSerializer,
     JobSerializer,
     LoginSerializer,
@@ -62,7 +62,7 @@ class Login(APIView):
         serializer.is_valid(raise_exception=True)
         user = authenticate(request._request, **serializer.validated_data)
         if user is None:
-            raise AuthenticationFailed("Name and password do not fit, or the login is locked for a while.")
+            raise LoginRefused
         token, expiry = tokens.issue(user)
         return Response(TokenSerializer({"token": token, "expires_at": expiry}).data)
 

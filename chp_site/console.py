@@ -33,6 +33,11 @@ class HostingCommand(BaseCommand, ABC):
     prog = ""
     requires_system_checks: list[str] = []  # noqa: RUF012 - Django's own attribute; checks belong to `check`
 
+    # Django's own switches work but are not an operator's business.
+    suppressed_base_arguments = {  # noqa: RUF012 - Django's own attribute
+        "--version", "--verbosity", "--settings", "--pythonpath", "--traceback", "--no-color", "--force-color"
+    }
+
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
         parser = super().create_parser(prog_name, subcommand, **kwargs)
         parser.prog = self.prog or subcommand.replace("_", "-")

@@ -216,6 +216,7 @@ SPECTACULAR_SETTINGS = {
     "DESCRIPTION": "Sites, jobs and backups of a hosting control plane.",
     "VERSION": "1",
     "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_PERMISSIONS": ["rest_framework.permissions.IsAuthenticated"],
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "ENUM_NAME_OVERRIDES": {},
@@ -232,4 +233,6 @@ LOGGING = {
     "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": env.str("CHP_LOG_LEVEL", "INFO")},
+    # Logins are in the audit trail; axes would tell each one four times.
+    "loggers": {"axes": {"level": "WARNING"}},
 }

@@ -34,6 +34,7 @@ from jobs.transitions import Move
 logger = logging.getLogger(__name__)
 # Seconds until a job whose work was lost on the server is tried again.
 AFTER_LOSS = 5.0
+MOST_PAUSES = 20
 Settle = Callable[[Job], None]
 
 
@@ -150,9 +151,12 @@ def _failed_or_retried(job: Job, operation: Operation, error: AttemptFailed) -> 
 
 def _not_started(job: Job, error: NotStarted) -> End:
     kind = EventType.LOCK_BUSY if error.busy else EventType.RETRY
-    delay = settings.CHP_BUSY_DELAY_SECONDS
+    # Claims that spent no attempt: the more of them, the longer the pause, up to MOST_PAUSES times the first.
+    pauses = min(job.epoch - job.attempt + 1, MOST_PAUSES)
+    delay = settings.CHP_BUSY_DELAY_SECONDS * pauses
     line = Line(kind, f"{error}; nothing was done, again in {delay:g} s", Level.WARNING)
-    return End(Status.QUEUED, line, recovery.retry_values(job, spent=False, delay=delay))
+    told = {"error_code": "not_started", "error_message": clean_text(str(error))}
+    return End(Status.QUEUED, line, told | recovery.retry_values(job, spent=False, delay=delay))
 
 
 def _timed_out(job: Job, operation: Operation, error: DeadlinePassed) -> End:

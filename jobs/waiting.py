@@ -32,7 +32,8 @@ def _live_types(now: datetime) -> set[str]:
 
 def _reason(job: Job, now: datetime, closing: list[Job], limit: str, known: set[str]) -> str:
     if job.scheduled_at > now:
-        return f"due at {job.scheduled_at:%Y-%m-%d %H:%M:%S} UTC"
+        because = f": {job.error_message}" if job.error_message else ""
+        return f"due at {job.scheduled_at:%Y-%m-%d %H:%M:%S} UTC{because}"
     if job.job_type not in known:
         return "no live worker" if not known else f"no live worker knows type {job.job_type}"
     blocker = blocker_of(job, closing)

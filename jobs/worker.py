@@ -15,6 +15,7 @@ from django.db import connection, transaction
 
 from audit.anchor import write_anchor
 from audit.clock import database_now
+from audit.exceptions import AuditError
 from jobs import recovery, registry
 from jobs.database import TROUBLE
 from jobs.models import Job, Worker
@@ -181,5 +182,5 @@ def _anchor() -> None:
     """Write down, outside the database, how far the trail has come."""
     try:
         write_anchor()
-    except OSError as error:
+    except (OSError, AuditError) as error:
         logger.error("the audit anchor could not be written: %s", error)
