@@ -100,7 +100,7 @@ class AgentSession:
             if entry["state"] == "STARTED":
                 raise NotStarted(f"step {entry_step} of an earlier claim still runs at the server", busy=True)
             if entry_step == step and entry["state"] == "SUCCEEDED":
-                return dict(entry["outcome"] or {})
+                return _body(entry)
         return None
 
     def _connected(self) -> "_Connection":
@@ -137,10 +137,9 @@ class AgentSession:
                 continue
             if entry is None:
                 raise WorkLost("the connection to the agent dropped and its journal does not know the work")
-            if entry["state"] == "SUCCEEDED":
-                return dict(entry["outcome"] or {})
             if entry["state"] != "STARTED":
-                return self._judge("error", entry["outcome"] or {"code": entry["state"].lower()})
+                kind = "result" if entry["state"] == "SUCCEEDED" else "error"
+                return self._judge(kind, _body(entry))
             time.sleep(LOOK_SECONDS)
         raise WorkLost(f"the connection to the agent of {self._server} dropped and it does not come back")
 
@@ -166,6 +165,12 @@ class AgentSession:
         if code == "interrupted":
             raise WorkLost(message)
         raise AttemptFailed(message, code=code, retryable=code in RETRYABLE_CODES)
+
+
+def _body(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the body of a journal entry's outcome; an entry without one speaks by its state alone."""
+    outcome = entry["outcome"] or {"body": {"code": str(entry["state"]).lower()}}
+    return dict(outcome["body"])
 
 
 class _Connection:

@@ -66,7 +66,11 @@ class RestoreSite(Operation):
     def run(self, context: Context, payload: RestorePayload) -> Result:
         backup = backup_of(context.site, payload.backup)
         safety = self._safety_copy(context)
-        restored = context.agent("restore", _restore_request(context.site, backup), share=(40, 95))
+        try:
+            restored = context.agent("restore", _restore_request(context.site, backup), share=(40, 95))
+        except AttemptFailed as error:
+            self._go_back_if_touched(context, safety, error)
+            raise
         return {**restored, "safety_backup": safety.code}
 
     def verify(self, context: Context, payload: RestorePayload, result: Result) -> None:
@@ -88,6 +92,12 @@ class RestoreSite(Operation):
     def settle_failure(self, job: Job, message: str, *, in_doubt: bool) -> None:
         if not in_doubt:
             artifacts.fail_unfinished(job, message)
+
+    def _go_back_if_touched(self, context: Context, safety: Backup, error: AttemptFailed) -> None:
+        """Files are swapped or not at all; a server database may be left half loaded."""
+        if artifacts.database_references(context.site):
+            context.event(f"restore failed ({error}): going back to {safety.code}", level=Level.ERROR)
+            context.agent("rollback", _restore_request(context.site, safety), share=(95, 100))
 
     def _safety_copy(self, context: Context) -> Backup:
         kind = ScheduleType.PRE_RESTORE

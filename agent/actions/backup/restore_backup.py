@@ -1,0 +1,117 @@
+"""backup.restore_backup: unpack beside the site, check, swap at once; or leave the site as it was."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent.archive import files, manifest
+from agent.archive.check import compression_of, place, require_checksums
+from agent.archive.layout import artifact
+from agent.archive.manifest import DatabasePart, Manifest
+from agent.archive.streams import opened
+from agent.databases import mariadb
+from agent.declarations.backup import RestoreBackup
+from agent.exceptions import ActionFailed
+from agent.operation import OperationView
+from agent.owner import Owner, owner_of
+from agent.paths import exchange, home_of, remove_tree
+from agent.web.drivers import web_driver
+
+STAGING = ".staging-{site}-{backup}"
+
+
+@dataclass(frozen=True)
+class Restoring:
+    """What one run works with."""
+
+    arguments: RestoreBackup
+    operation: OperationView
+    written: Manifest
+    folder: Path
+    home: Path
+    staging: Path
+    owner: Owner | None
+
+
+def run(arguments: RestoreBackup, operation: OperationView) -> dict[str, object]:
+    """Restore files and databases and give what was restored and the status of the first page."""
+    restoring = _prepare(arguments, operation)
+    try:
+        _stage(restoring)
+        operation.checkpoint("staged")
+        operation.progress(60, "swapping")
+        rows = _swap_and_load(restoring)
+        status = web_driver(operation.policy).probe(arguments.domain)
+    finally:
+        # Before the swap this is the copy that was not wanted, after it the site of before.
+        remove_tree(restoring.staging)
+    parts = restoring.written.databases
+    return {
+        "backup": arguments.backup,
+        "files": restoring.written.files.entries,
+        "databases": [{"engine": part.engine, "name": part.name, "rows": rows[part.name]} for part in parts],
+        "status": status,
+    }
+
+
+def _prepare(arguments: RestoreBackup, operation: OperationView) -> Restoring:
+    policy = operation.policy
+    made = artifact(policy, arguments.store, arguments.site_id, arguments.backup)
+    written = manifest.read(made.folder, arguments.manifest_sha256)
+    if (written.site_id, written.backup) != (arguments.site_id, arguments.backup):
+        raise ActionFailed("the manifest belongs to another backup; nothing was changed")
+    operation.progress(0, "checking the artifact")
+    require_checksums(written, made.folder)
+    _require_known_databases(written, arguments)
+    staging = policy.sites_root / STAGING.format(site=arguments.site_id, backup=arguments.backup)
+    home, owner = home_of(policy, arguments.site_id), owner_of(policy, arguments.site_id)
+    return Restoring(arguments, operation, written, made.folder, home, staging, owner)
+
+
+def _require_known_databases(written: Manifest, arguments: RestoreBackup) -> None:
+    known = {reference.name for reference in arguments.databases}
+    foreign = [part.name for part in written.databases if part.engine == "mariadb" and part.name not in known]
+    if foreign:
+        raise ActionFailed(f"the backup holds databases that are not this site's: {', '.join(foreign)}")
+
+
+def _stage(restoring: Restoring) -> None:
+    remove_tree(restoring.staging)
+    restoring.staging.mkdir(mode=0o700)
+    if restoring.owner is not None:
+        os.chown(restoring.staging, restoring.owner.uid, restoring.owner.gid)
+    restoring.operation.progress(10, "unpacking the files")
+    compression = compression_of(restoring.written)
+    with opened(restoring.folder / restoring.written.files.name, compression) as stream:
+        files.unpack(stream, restoring.staging, owner=restoring.owner)
+    files.require_contents(restoring.staging)
+    for part in restoring.written.databases:
+        if part.engine == "sqlite":
+            with opened(restoring.folder / part.file, compression) as stream:
+                place(stream.fileno(), restoring.staging, part.path, part.mode, restoring.owner)
+
+
+def _swap_and_load(restoring: Restoring) -> dict[str, dict[str, int]]:
+    """Put the staged home in place, then load the server databases; go back where one does not load."""
+    _put_in_place(restoring)
+    try:
+        return {part.name: _loaded(part, restoring) for part in restoring.written.databases}
+    except BaseException:
+        exchange(restoring.staging, restoring.home)
+        raise
+
+
+def _put_in_place(restoring: Restoring) -> None:
+    if restoring.home.exists():
+        exchange(restoring.staging, restoring.home)
+    else:
+        os.rename(restoring.staging, restoring.home)
+
+
+def _loaded(part: DatabasePart, restoring: Restoring) -> dict[str, int]:
+    if part.engine == "sqlite":
+        return dict(part.tables)
+    restoring.operation.progress(70, f"loading {part.name}")
+    path, tables = restoring.folder / part.file, sorted(part.tables)
+    policy = restoring.operation.policy
+    return mariadb.restore(policy, part.name, path, compression_of(restoring.written), tables)
