@@ -97,6 +97,7 @@ def damage(home: Path) -> None:
     with sqlite3.connect(home / "data" / "orders.sqlite3") as connection:
         connection.execute("DELETE FROM orders WHERE id > 10")
     connection.close()
+    content.give_to_owner(home)
 
 
 def test_a_site_is_provisioned_and_served(site: Site, installation: Installation) -> None:
