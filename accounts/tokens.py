@@ -31,5 +31,12 @@ def revoke(user: Any, row: Any) -> None:
 def _record(action: Action, user: User, token_key: str) -> None:
     actor = actor_for(user, "api")
     trail.record(
-        trail.Entry(action, actor.label, actor.kind, target=f"token:{token_key}", result="done", data={"user": user.pk})
+        trail.Entry(
+            action,
+            actor.label,
+            actor.kind,
+            target=f"token:{token_key}",
+            result="done",
+            data={"user": user.pk},
+        )
     )

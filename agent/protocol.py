@@ -43,6 +43,7 @@ __all__ = [
     "AnswerOutOfOrder",
     "AnswerRefused",
     "LineTooLong",
+    "PolicyRefused",
     "ProtocolError",
     "Request",
     "Stale",

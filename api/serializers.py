@@ -139,7 +139,8 @@ class JobEventSerializer(serializers.Serializer[JobEvent]):
     type = serializers.ChoiceField(EventType.choices, source="event_type")
     level = serializers.ChoiceField(Level.choices)
     message = serializers.CharField()
-    data = serializers.DictField()
+    # DRF takes declared fields out of the class, so the names of its own properties stay free.
+    data = serializers.DictField()  # type: ignore[assignment]
 
 
 class BackupSerializer(serializers.Serializer[Backup]):
@@ -169,4 +170,6 @@ class ProblemSerializer(serializers.Serializer[Any]):
     code = serializers.CharField()
     detail = serializers.CharField()
     instance = serializers.CharField()
-    errors = serializers.ListField(child=serializers.DictField(), required=False)
+    errors = serializers.ListField(  # type: ignore[assignment]
+        child=serializers.DictField(), required=False
+    )

@@ -1,6 +1,6 @@
 """The REST face: lists and details of what the caller may see, and the verbs that make jobs."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 from django.contrib.auth import authenticate
 from django.db.models import QuerySet
@@ -40,7 +40,9 @@ from jobs.queries import job_visible_to, jobs_visible_to
 from sites.models import Site
 from sites.queries import site_visible_to, sites_visible_to
 
-PROBLEMS = {(status, "application/problem+json"): ProblemSerializer for status in (400, 401, 403, 404, 409, 413)}
+PROBLEMS = {
+    (status, "application/problem+json"): ProblemSerializer for status in (400, 401, 403, 404, 409, 413)
+}
 KEY = OpenApiParameter(
     "Idempotency-Key", str, OpenApiParameter.HEADER, description="The same key and body give the same job."
 )
@@ -50,9 +52,9 @@ MAKES_JOB: dict[str, Any] = {"parameters": [KEY], "responses": {202: JobSerializ
 class Login(APIView):
     """Exchange name and password for a token."""
 
-    authentication_classes: ClassVar = []
-    permission_classes: ClassVar = [permissions.AllowAny]
-    throttle_classes: ClassVar = [ScopedRateThrottle]
+    authentication_classes = ()
+    permission_classes = (permissions.AllowAny,)
+    throttle_classes = (ScopedRateThrottle,)
     throttle_scope = "login"
 
     @extend_schema(request=LoginSerializer, responses={200: TokenSerializer, **PROBLEMS}, auth=[])
@@ -70,7 +72,7 @@ class Login(APIView):
 class Logout(APIView):
     """End the token that is used."""
 
-    authentication_classes: ClassVar = [TokenAuthentication]
+    authentication_classes = (TokenAuthentication,)
 
     @extend_schema(request=None, responses={204: None, **PROBLEMS})
     def post(self, request: Request) -> Response:
@@ -218,5 +220,3 @@ class Verify(APIView):
         wish = requests.body_of(request, VerifySerializer, "VERIFY", backup.site_id)
         payload = {"backup": backup.code, "deep": wish["deep"]}
         return requests.submit(request, "VERIFY", backup.site_id, payload, wish)
-
-

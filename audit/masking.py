@@ -52,7 +52,7 @@ def register_secret(value: str | bytes) -> None:
     Called at start for every secret that the process holds. Values under SHORTEST_SECRET bytes are passed
     over: masking them would hide ordinary words.
     """
-    global _values
+    global _values  # noqa: PLW0603 - one register per process, filled at its start
     raw = value if isinstance(value, bytes) else value.encode("utf-8", "surrogatepass")
     if len(raw) < SHORTEST_SECRET:
         return

@@ -35,7 +35,13 @@ class HostingCommand(BaseCommand, ABC):
 
     # Django's own switches work but are not an operator's business.
     suppressed_base_arguments = {  # noqa: RUF012 - Django's own attribute
-        "--version", "--verbosity", "--settings", "--pythonpath", "--traceback", "--no-color", "--force-color"
+        "--version",
+        "--verbosity",
+        "--settings",
+        "--pythonpath",
+        "--traceback",
+        "--no-color",
+        "--force-color",
     }
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:

@@ -153,15 +153,21 @@ def main() -> None:
         prog="hosting-setup",
         description="Make the keys, folders and configuration of an installation. What exists is kept.",
     )
-    parser.add_argument("--state", type=Path, default=Path("/var/lib/cresignsys"), help="folder of the installation")
+    parser.add_argument(
+        "--state", type=Path, default=Path("/var/lib/cresignsys"), help="folder of the installation"
+    )
     parser.add_argument("--config", type=Path, default=Path("/etc/cresignsys/hosting.conf"))
     parser.add_argument("--server", default="local", help="name of this server")
-    parser.add_argument("--web-address", default="127.0.0.1:8081", help="where the web server for sites answers")
+    parser.add_argument(
+        "--web-address", default="127.0.0.1:8081", help="where the web server for sites answers"
+    )
     parser.add_argument("--hosts", default="localhost,127.0.0.1", help="host names of the panel")
     parser.add_argument("--no-https", action="store_true", help="for a trial on one machine only")
     parser.add_argument("--test-domains", action="store_true", help="allow sites under .test")
     chosen = parser.parse_args()
-    places = Places(chosen.state.resolve(), chosen.config.resolve(), chosen.server, chosen.server, chosen.web_address)
+    places = Places(
+        chosen.state.resolve(), chosen.config.resolve(), chosen.server, chosen.server, chosen.web_address
+    )
     try:
         places.config.parent.mkdir(parents=True, exist_ok=True)
         prepare(places, https=not chosen.no_https, hosts=chosen.hosts, test_domains=chosen.test_domains)

@@ -8,7 +8,10 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Give aligned columns under their heads; the last column is not padded."""
     cells = [[str(cell) for cell in row] for row in [head, *rows]]
     widths = [max(len(row[index]) for row in cells) for index in range(len(head))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in cells
+    ]
     return "\n".join(lines)
 
 

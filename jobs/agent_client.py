@@ -48,7 +48,13 @@ class AgentSession:
     """
 
     def __init__(
-        self, server: Server | None, job: uuid.UUID, epoch: int, lock: str, *, still_wanted: Callable[[], bool]
+        self,
+        server: Server | None,
+        job: uuid.UUID,
+        epoch: int,
+        lock: str,
+        *,
+        still_wanted: Callable[[], bool],
     ) -> None:
         if server is None:
             raise NotStarted("the job has no server", busy=False)

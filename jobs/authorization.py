@@ -1,4 +1,4 @@
-"""AUTHORIZATION: may this actor ask for this operation on this site? Asked by every face and again at execution."""
+"""AUTHORIZATION: may this actor ask for this operation here? Asked by every face and again at execution."""
 
 from accounts.actor import Actor, ActorKind, actor_for, operator, system
 from accounts.models import User
@@ -12,7 +12,7 @@ from sites.queries import rights_on, site_visible_to
 
 
 def authorize(actor: Actor, operation: Operation, site_id: int) -> Site:
-    """Give the site if the actor may. Raises NotVisible for what is not the actor's to see, else Forbidden."""
+    """Give the site if the actor may. Raises NotVisible for what the actor must not see, else Forbidden."""
     try:
         site = site_visible_to(actor, site_id)
     except SiteNotFound as error:
@@ -52,4 +52,4 @@ def requester_of(job: Job) -> Actor:
         return system("worker")
     if job.requested_kind == ActorKind.OPERATOR:
         return operator(job.requested_by)
-    return actor_for(User.objects.filter(pk=job.requested_by_user_id).first(), "worker")
+    return actor_for(User.objects.filter(pk=job.requested_by_user_id or 0).first(), "worker")

@@ -8,11 +8,12 @@ from typing import Any
 from django.db import transaction
 from django.db.models import QuerySet
 
-from agent.declarations.schema import Declared
+from agent.declarations.schema import Declaration
+from agent.protocol import Answer
 from audit.clock import database_now
 from audit.redaction import clean_text
 from jobs import events
-from jobs.agent_client import AgentSession, Answer
+from jobs.agent_client import AgentSession
 from jobs.conflicts import agent_lock
 from jobs.database import insist
 from jobs.events import Line
@@ -37,7 +38,11 @@ class SlotContext:
         self._supervisor = os.getppid()
         self._share = (0, 100)
         self._session = AgentSession(
-            job.server, job.uuid, job.epoch, agent_lock(job.lock, job.mutating), still_wanted=self._require_wanted
+            job.server,
+            job.uuid,
+            job.epoch,
+            agent_lock(job.lock, job.mutating),
+            still_wanted=self._require_wanted,
         )
 
     def close(self) -> None:
@@ -70,7 +75,7 @@ class SlotContext:
         line = Line(event_type, message, level, data or {})
         insist(lambda: self._append(line), giving_up=self._abandoned)
 
-    def agent(self, step: str, declared: Declared, *, share: tuple[int, int] = (0, 100)) -> Result:
+    def agent(self, step: str, declared: Declaration, *, share: tuple[int, int] = (0, 100)) -> Result:
         """Have the agent do one declared action and give its result."""
         self.checkpoint(f"before {step}")
         self._share = share
@@ -118,7 +123,9 @@ class SlotContext:
     def _require_owned(self) -> str:
         if self._abandoned():
             raise OwnershipLost("the worker's supervisor is gone")
-        status = insist(lambda: self._mine().values_list("status", flat=True).first(), giving_up=self._abandoned)
+        status = insist(
+            lambda: self._mine().values_list("status", flat=True).first(), giving_up=self._abandoned
+        )
         if status is None:
             raise OwnershipLost(f"{self.job.code} belongs to a newer claim or has ended")
         return status

@@ -101,7 +101,7 @@ class AttemptFailed(JobError):
 
 
 class NotStarted(JobError):
-    """Nothing was executed (site busy on the server, agent not reachable): the job waits, no attempt spent."""
+    """Nothing was executed (site busy, agent not reachable): the job waits and no attempt is spent."""
 
     def __init__(self, message: str, *, busy: bool) -> None:
         super().__init__(message)

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.conf import settings
@@ -38,6 +38,10 @@ MOST_PAUSES = 20
 Settle = Callable[[Job], None]
 
 
+def _nothing(job: Job) -> None:
+    """An end of which the operation has nothing to write."""
+
+
 @dataclass(frozen=True)
 class End:
     """How an attempt ended: the wished state, the event, columns, and what the operation writes with it."""
@@ -45,15 +49,15 @@ class End:
     to: Status
     line: Line
     values: dict[str, Any] = field(default_factory=dict)
-    settle: Settle = lambda job: None
+    settle: Settle = _nothing
 
 
 def run_attempt(job_id: int, token: str) -> None:
-    """Run the attempt that this claim token stands for and record its end. Never raises for the job's sake."""
+    """Run the attempt that this claim token stands for and record its end."""
     rows = Job.objects.select_related("site", "customer", "server", "plan")
     job = insist(lambda: rows.filter(pk=job_id, claim_token=token).first())
     if job is None:
-        logger.warning("claim %s of job %s is no longer in force", token.split(":")[0], job_id)
+        logger.warning("claim %s of job %s is no longer in force", token.partition(":")[0], job_id)
         return
     end = _attempt(job)
     if end is not None:
@@ -65,7 +69,7 @@ def _attempt(job: Job) -> End | None:
         operation = registry.operation(job.job_type)
         context = SlotContext(job)
     except Refused as error:
-        return _failed(job, None, str(error), error.code)
+        return _failed(None, str(error), error.code)
     except OwnershipLost as error:
         logger.warning("%s: %s", job.code, error)
         return None
@@ -88,13 +92,15 @@ def _run(job: Job, operation: Operation, context: SlotContext) -> End | None:
     except NotStarted as error:
         return _not_started(job, error)
     except CancelAsked as error:
-        return _without_result(operation, Status.CANCELLED, Line(EventType.CANCELLED, str(error)), "cancelled")
+        return _without_result(
+            operation, Status.CANCELLED, Line(EventType.CANCELLED, str(error)), "cancelled"
+        )
     except DeadlinePassed as error:
         return _timed_out(job, operation, error)
     except WorkLost as error:
         return _lost(job, operation, str(error))
     except Refused as error:
-        return _failed(job, operation, str(error), error.code)
+        return _failed(operation, str(error), error.code)
     except AttemptFailed as error:
         return _failed_or_retried(job, operation, error)
     except Exception as error:  # the outermost frame of an attempt: whatever it is, the job must end
@@ -124,9 +130,9 @@ def _succeeded(operation: Operation, payload: Payload, result: Result) -> End:
 
 
 def _without_result(
-    operation: Operation | None, to: Status, line: Line, code: str, *, in_doubt: bool = False, **values: Any
+    operation: Operation | None, to: Status, line: Line, code: str, *, in_doubt: bool = False
 ) -> End:
-    columns = {"error_code": code, "error_message": clean_text(line.message), **values}
+    columns = {"error_code": code, "error_message": clean_text(line.message)}
 
     def settle(job: Job) -> None:
         if operation is not None:
@@ -135,18 +141,19 @@ def _without_result(
     return End(to, line, columns, settle)
 
 
-def _failed(job: Job, operation: Operation | None, message: str, code: str) -> End:
+def _failed(operation: Operation | None, message: str, code: str) -> End:
     return _without_result(operation, Status.FAILED, Line(EventType.FAILED, message, Level.ERROR), code)
 
 
 def _failed_or_retried(job: Job, operation: Operation, error: AttemptFailed) -> End:
     if not error.retryable or job.attempt >= job.max_attempts:
-        return _failed(job, operation, str(error), error.code)
+        return _failed(operation, str(error), error.code)
     delay = recovery.retry_delay(job)
     message = f"attempt {job.attempt} of {job.max_attempts} failed: {error}; again in {delay} s"
     values = recovery.retry_values(job, spent=True, delay=delay)
     line = Line(EventType.RETRY, message, Level.WARNING)
-    return _without_result(operation, Status.QUEUED, line, error.code, **values)
+    end = _without_result(operation, Status.QUEUED, line, error.code)
+    return replace(end, values=end.values | values)
 
 
 def _not_started(job: Job, error: NotStarted) -> End:
@@ -171,7 +178,8 @@ def _timed_out(job: Job, operation: Operation, error: DeadlinePassed) -> End:
 def _lost(job: Job, operation: Operation, what: str) -> End:
     to, line, values = recovery.fate(job, what, delay=AFTER_LOSS)
     in_doubt = to in (Status.QUEUED, Status.ORPHANED)
-    return _without_result(operation, to, line, "work_lost", in_doubt=in_doubt, **values)
+    end = _without_result(operation, to, line, "work_lost", in_doubt=in_doubt)
+    return replace(end, values=end.values | values)
 
 
 def _broken(job: Job, operation: Operation, context: SlotContext, error: Exception) -> End:
@@ -179,7 +187,7 @@ def _broken(job: Job, operation: Operation, context: SlotContext, error: Excepti
     if job.mutating and context.acted:
         line = Line(EventType.ORPHANED, f"{message}; a person must decide", Level.ERROR)
         return _without_result(operation, Status.ORPHANED, line, "internal", in_doubt=True)
-    return _failed(job, operation, message, "internal")
+    return _failed(operation, message, "internal")
 
 
 def _record(job: Job, end: End) -> None:

@@ -69,7 +69,9 @@ class Job(models.Model):
         choices=[(priority.value, priority.name) for priority in Priority]
     )
     site = models.ForeignKey(Site, null=True, blank=True, on_delete=models.PROTECT, related_name="jobs")
-    customer = models.ForeignKey(Customer, null=True, blank=True, on_delete=models.PROTECT, related_name="jobs")
+    customer = models.ForeignKey(
+        Customer, null=True, blank=True, on_delete=models.PROTECT, related_name="jobs"
+    )
     server = models.ForeignKey(Server, null=True, blank=True, on_delete=models.PROTECT, related_name="jobs")
     plan = models.OneToOneField(Plan, null=True, blank=True, on_delete=models.PROTECT, related_name="job")
     payload = models.JSONField(default=dict)
@@ -81,7 +83,8 @@ class Job(models.Model):
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
     )
     reason = models.CharField(max_length=1000, blank=True)
-    idempotency_key = models.CharField(max_length=255, null=True, blank=True)
+    # Null, not empty, where there is none: the unique constraint is for keys alone.
+    idempotency_key = models.CharField(max_length=255, null=True, blank=True)  # noqa: DJ001
     fingerprint = models.CharField(max_length=64)
 
     created_at = models.DateTimeField()
@@ -237,7 +240,9 @@ class JobPolicy(models.Model):
     retry_delays = models.JSONField(null=True, blank=True, help_text="Seconds, for instance [1800, 3600].")
     timeout_seconds = models.PositiveIntegerField(null=True, blank=True)
     concurrency = models.PositiveIntegerField(
-        null=True, blank=True, help_text="At most this many at once; it may only lower the configured ceiling."
+        null=True,
+        blank=True,
+        help_text="At most this many at once; it may only lower the configured ceiling.",
     )
 
     class Meta:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from accounts.roles import Right
+from agent.declarations.schema import Declaration
 from jobs.models import EventType, Job, Level
 from jobs.profile import Profile
 from sites.capabilities import Capability
@@ -63,7 +64,7 @@ class Context(Protocol):
     ) -> None:
         """Add a line to the job's history."""
 
-    def agent(self, step: str, declared: object, *, share: tuple[int, int] = (0, 100)) -> Result:
+    def agent(self, step: str, declared: Declaration, *, share: tuple[int, int] = (0, 100)) -> Result:
         """Have the agent do one declared action; its progress fills this share of the job's.
 
         Raises AttemptFailed, CancelAsked, DeadlinePassed, NotStarted, WorkLost, OwnershipLost.

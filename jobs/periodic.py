@@ -1,4 +1,4 @@
-"""What django-q2 triggers for the engine: short, repeatable evaluations. The work itself is jobs of our own."""
+"""What django-q2 triggers for the engine: short, repeatable evaluations. Work itself is jobs of our own."""
 
 from audit.anchor import write_anchor
 from jobs import recovery

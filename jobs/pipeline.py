@@ -1,6 +1,7 @@
 """The one road of every operation. Read this page first.
 
-    REQUEST -> AUTHORIZATION -> PLAN -> APPROVAL -> JOB -> QUEUE -> WORKER -> LOCK -> EXECUTION -> VERIFY -> AUDIT
+    REQUEST -> AUTHORIZATION -> PLAN -> APPROVAL -> JOB -> QUEUE
+        -> WORKER -> LOCK -> EXECUTION -> VERIFY -> AUDIT
 
 `submit` goes from REQUEST to QUEUE. A worker's supervisor claims (`jobs.queue`), a slot goes on with
 `jobs.execution` from LOCK to AUDIT. Faces call this module and nothing below it to start or stop work.
@@ -245,12 +246,20 @@ def _entries(accepted: _Accepted, job: Job) -> list[trail.Entry]:
     if job.plan is not None:
         facts = {"digest": job.plan.digest, "job": job.code}
         entries = [
-            trail.Entry(action, actor.label, actor.kind, target=job.plan.code, result="done", data=facts, **common)
+            trail.Entry(
+                action, actor.label, actor.kind, target=job.plan.code, result="done", data=facts, **common
+            )
             for action in (Action.PLAN_CREATED, Action.PLAN_APPROVED)
         ]
     entries.append(
         trail.Entry(
-            Action.JOB_ENQUEUED, actor.label, actor.kind, target=job.code, result=Status.QUEUED, data=data, **common
+            Action.JOB_ENQUEUED,
+            actor.label,
+            actor.kind,
+            target=job.code,
+            result=Status.QUEUED,
+            data=data,
+            **common,
         )
     )
     return entries
@@ -270,7 +279,9 @@ def _cancel(actor: Actor, job: Job, reason: str) -> Job:
         line = Line(EventType.CANCEL_REQUESTED, reason)
         move = Move(job, Status.CANCEL_REQUESTED, line, actor.label, actor.kind)
     else:
-        raise WrongState(f"{job.code} is {job.get_status_display()}; only a queued or running job can be cancelled.")
+        raise WrongState(
+            f"{job.code} is {job.get_status_display()}; only a queued or running job can be cancelled."
+        )
     transitions.apply([move])
     return job
 

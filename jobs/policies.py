@@ -41,5 +41,5 @@ def type_limits() -> dict[str, int]:
     rows = JobPolicy.objects.exclude(concurrency=None).values_list("job_type", "concurrency")
     for job_type, concurrency in rows:
         ceiling = limits.get(job_type, settings.MAX_WORKERS)
-        limits[job_type] = min(ceiling, concurrency)
+        limits[job_type] = min(ceiling, concurrency or 0)
     return limits

@@ -24,7 +24,7 @@ LOOK_AHEAD = 200
 def claim(worker: Worker, places: int, job_types: Sequence[str]) -> list[Job]:
     """Claim up to `places` jobs for a worker. Each has a fresh epoch and token in its row.
 
-    The claim lives in the row alone, never in the database session, so that a dropped connection frees nothing.
+    The claim lives in the row alone, never in the database session: a dropped connection frees nothing.
     """
     if places <= 0:
         return []
@@ -84,7 +84,9 @@ def _candidates(now: datetime, job_types: Sequence[str], closing: Sequence[Job],
     """Give due jobs without those that the limits or a closed site rule out, so that they fill no page."""
     full = [job_type for job_type, free in left.by_type.items() if free <= 0]
     shut = [job.site_id for job in closing if job.lock == "EXCLUSIVE" and job.site_id is not None]
-    due = due_jobs(now, job_types).exclude(job_type__in=full).exclude(Q(lock="EXCLUSIVE") & Q(site_id__in=shut))
+    due = (
+        due_jobs(now, job_types).exclude(job_type__in=full).exclude(Q(lock="EXCLUSIVE") & Q(site_id__in=shut))
+    )
     return due.select_related("customer").select_for_update(skip_locked=True, of=("self",))[:LOOK_AHEAD]
 
 

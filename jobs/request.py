@@ -57,7 +57,9 @@ def validated_payload(operation: Operation, payload: object) -> Payload:
     except ValidationError as error:
         errors = [_named(line) for line in error.errors(include_url=False, include_input=False)]
         listed = "; ".join(f"{line['key']}: {line['message']}" for line in errors[:5])
-        raise InvalidPayload(f"The payload does not fit {operation.name}: {listed}.", errors=errors) from error
+        raise InvalidPayload(
+            f"The payload does not fit {operation.name}: {listed}.", errors=errors
+        ) from error
 
 
 def _require_storable(payload: Mapping[str, Any]) -> None:
@@ -68,7 +70,7 @@ def _require_storable(payload: Mapping[str, Any]) -> None:
         raise InvalidPayload(f"The payload is not plain JSON data: {reason}.") from error
     if len(text) > MAX_PAYLOAD_BYTES:
         raise InvalidPayload(f"The payload has {len(text)} bytes; at most {MAX_PAYLOAD_BYTES} are taken.")
-    if b"\\u0000" in text or b"\\ud" in text and _has_surrogate(payload):
+    if b"\\u0000" in text or (b"\\ud" in text and _has_surrogate(payload)):
         raise InvalidPayload("The payload holds a NUL or a broken character; send plain Unicode text.")
 
 

@@ -48,11 +48,17 @@ class Slot:
 
 
 def start_slot() -> Slot:
-    """Start a slot. It is in a session of its own, so that a Ctrl-C at the terminal does not cut work short."""
+    """Start a slot, in a session of its own: a Ctrl-C at the terminal does not cut work short."""
     mine, theirs = socket.socketpair()
     with theirs:
         process = subprocess.Popen(
-            [sys.executable, str(settings.BASE_DIR / "manage.py"), "hosting_slot", "--fd", str(theirs.fileno())],
+            [
+                sys.executable,
+                str(settings.BASE_DIR / "manage.py"),
+                "hosting_slot",
+                "--fd",
+                str(theirs.fileno()),
+            ],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             start_new_session=True,

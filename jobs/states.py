@@ -33,9 +33,7 @@ MOVES: dict[Status, frozenset[Status]] = {
     Status.RUNNING: frozenset(
         {Status.SUCCESS, Status.FAILED, Status.CANCEL_REQUESTED, Status.QUEUED, Status.ORPHANED}
     ),
-    Status.CANCEL_REQUESTED: frozenset(
-        {Status.CANCELLED, Status.SUCCESS, Status.FAILED, Status.ORPHANED}
-    ),
+    Status.CANCEL_REQUESTED: frozenset({Status.CANCELLED, Status.SUCCESS, Status.FAILED, Status.ORPHANED}),
     Status.ORPHANED: frozenset({Status.FAILED, Status.RESOLVED, Status.QUEUED}),
     Status.FAILED: frozenset({Status.QUEUED, Status.RESOLVED}),
     Status.CANCELLED: frozenset({Status.QUEUED}),

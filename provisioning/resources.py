@@ -24,7 +24,7 @@ def databases_of(site: Site) -> QuerySet[Resource]:
 def register_database(actor: Actor, site: Site, engine: str, name: str) -> Resource:
     """Note that an existing database belongs to a site, so that its backups include it.
 
-    Raises ResourceRefused for an unknown engine, a name that is not a plain one, or a database of another site.
+    Raises ResourceRefused for an unknown engine, a name that is not plain, or another site's database.
     """
     _require_operator(actor, site)
     if engine != "mariadb":

@@ -1,5 +1,7 @@
 """Changes of inventory records. Each authorises, writes and audits; nothing else writes these tables."""
 
+from collections.abc import Mapping
+
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
@@ -103,7 +105,7 @@ def _reason(error: ValidationError | IntegrityError) -> str:
     return "it was added by someone else at the same moment."
 
 
-def _entry(action: Action, actor: Actor, tenant: str, target: str, data: dict[str, object]) -> trail.Entry:
+def _entry(action: Action, actor: Actor, tenant: str, target: str, data: Mapping[str, object]) -> trail.Entry:
     return trail.Entry(
         action, actor.label, actor.kind, tenant=tenant, target=target, result="done", data=data
     )

@@ -14,7 +14,7 @@ SEES_ALL = frozenset({ActorKind.STAFF, ActorKind.OPERATOR, ActorKind.SYSTEM})
 
 def visible_customers(actor: Actor) -> QuerySet[Membership]:
     """Give the memberships that make rows visible to a customer's user."""
-    return Membership.objects.filter(user_id=actor.user_id, user__is_active=True)
+    return Membership.objects.filter(user_id=actor.user_id or 0, user__is_active=True)
 
 
 def sites_visible_to(actor: Actor) -> QuerySet[Site]:
@@ -50,5 +50,7 @@ def rights_on(actor: Actor, site: Site) -> frozenset[Right]:
         return STAFF_RIGHTS if actor.may_operate else frozenset({Right.VIEW})
     if actor.kind is not ActorKind.CUSTOMER:
         return frozenset()
-    role = visible_customers(actor).filter(customer_id=site.customer_id).values_list("role", flat=True).first()
+    role = (
+        visible_customers(actor).filter(customer_id=site.customer_id).values_list("role", flat=True).first()
+    )
     return rights_of(role or "")

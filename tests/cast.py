@@ -34,7 +34,9 @@ class Cast:
 
 @pytest.fixture
 def cast(db: None) -> Cast:
-    plan, _ = HostingPlan.objects.get_or_create(code="premium", defaults={"name": "Premium", "most_sites": 100})
+    plan, _ = HostingPlan.objects.get_or_create(
+        code="premium", defaults={"name": "Premium", "most_sites": 100}
+    )
     ours = Customer.objects.create(code="ours", name="Our Customer", plan=plan)
     theirs = Customer.objects.create(code="theirs", name="Another Customer", plan=plan)
     server = Server.objects.create(

@@ -1,31 +1,43 @@
+"""Fixtures that every part of the suite uses."""
+
 import os
 from pathlib import Path
 
 import pytest
-from django.conf import settings as django_settings
+from django.conf import settings
 from django.db import connection
 
-from tests.cast import cast  # noqa: F401
+from tests.cast import cast
 from tests.environment import STATE
-from tests.installation import installation  # noqa: F401
-from tests.processes import start_worker  # noqa: F401
+from tests.installation import installation
+from tests.processes import ROOT, start_worker
+
+__all__ = ["cast", "installation", "start_worker"]
 
 
 @pytest.fixture(scope="session")
-def django_db_modify_db_settings() -> None:
-    if django_settings.DATABASES["default"]["ENGINE"].endswith("sqlite3"):
-        django_settings.DATABASES["default"]["TEST"]["NAME"] = str(STATE / "test.sqlite3")
+def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> None:
+    """Keep the test database in a file on SQLite, so that other processes can open it."""
+    if connection.vendor == "sqlite":
         connection.settings_dict["TEST"]["NAME"] = str(STATE / "test.sqlite3")
 
 
 @pytest.fixture(autouse=True)
 def _no_anchor_of_another_test() -> None:
     # The anchor file outlives the rows of a test, as it should outlive a database that is put back.
-    Path(django_settings.CHP_AUDIT_ANCHOR_FILE).unlink(missing_ok=True)
+    Path(settings.CHP_AUDIT_ANCHOR_FILE).unlink(missing_ok=True)
 
 
 @pytest.fixture
-def process_environment(transactional_db):
-    s = connection.settings_dict
-    url = f"sqlite:///{s['NAME']}" if connection.vendor == "sqlite" else f"postgres://{s['USER']}@{s['HOST']}:{s['PORT']}/{s['NAME']}"
-    return {**os.environ, "CHP_DATABASE_URL": url, "PYTHONPATH": str(Path(__file__).resolve().parent.parent)}
+def database_url(transactional_db: None) -> str:
+    """Give the address of this process's test database, for processes that the test starts."""
+    values = connection.settings_dict
+    if connection.vendor == "sqlite":
+        return f"sqlite:///{values['NAME']}"
+    return f"postgres://{values['USER']}@{values['HOST']}:{values['PORT']}/{values['NAME']}"
+
+
+@pytest.fixture
+def process_environment(database_url: str) -> dict[str, str]:
+    """Give the environment in which the product's own processes work on the test's database."""
+    return {**os.environ, "CHP_DATABASE_URL": database_url, "PYTHONPATH": str(ROOT)}

@@ -22,7 +22,7 @@ class BackUpPayload(Payload):
 
 
 class BackUpSite(Operation):
-    """Safe to repeat: an attempt makes an artifact of its own, or takes over the finished one of a lost attempt."""
+    """Safe to repeat: each attempt makes its own artifact, or takes over a lost attempt's finished one."""
 
     name: ClassVar[str] = "BACKUP"
     title: ClassVar[str] = "backup"
@@ -44,7 +44,9 @@ class BackUpSite(Operation):
 
     def intend(self, site: Site, payload: BackUpPayload) -> Intention:
         if site.state not in BACKED_UP_STATES:
-            raise NotReady(f"{site} is {site.get_state_display()}; only a site that is active can be backed up.")
+            raise NotReady(
+                f"{site} is {site.get_state_display()}; only a site that is active can be backed up."
+            )
         databases = [reference.name for reference in artifacts.database_references(site)]
         return Intention(
             (
@@ -81,7 +83,9 @@ class BackUpSite(Operation):
         unfinished = Backup.objects.filter(job_id=context.job.pk, integrity=Integrity.CREATING)
         backup = unfinished.filter(code=created["backup"]).first() if created else None
         if backup is None:
-            context.record(lambda: artifacts.fail_unfinished(context.job, "the attempt that made it was lost"))
+            context.record(
+                lambda: artifacts.fail_unfinished(context.job, "the attempt that made it was lost")
+            )
         else:
             context.event(f"{backup.code} of the lost attempt is complete and taken over")
         return backup, created if backup else None

@@ -51,14 +51,18 @@ class RestoreSite(Operation):
     def intend(self, site: Site, payload: RestorePayload) -> Intention:
         backup = backup_of(site, payload.backup)
         if backup.integrity != Integrity.VERIFIED:
-            raise NotReady(f"{backup.code} is {backup.get_integrity_display()}; only a verified one is restored.")
+            raise NotReady(
+                f"{backup.code} is {backup.get_integrity_display()}; only a verified one is restored."
+            )
         if site.state not in (SiteState.ACTIVE, SiteState.SUSPENDED):
             raise NotReady(f"{site} is {site.get_state_display()}; provision it before a restore.")
         return Intention(
             (
                 Step("safety", f"Back up {site} as it is now (PRE_RESTORE) and verify that copy."),
                 Step("restore", f"Unpack {backup.code} beside the site, check it, and swap the two at once."),
-                Step("check", "Ask the web server for the first page; go back to the safety copy if it fails."),
+                Step(
+                    "check", "Ask the web server for the first page; go back to the safety copy if it fails."
+                ),
             ),
             {"backup": backup.code, "manifest_sha256": backup.manifest_sha256},
         )

@@ -25,7 +25,7 @@ class VerifyPayload(Payload):
 
 
 class VerifyBackup(Operation):
-    """A backup that fails is CORRUPTED and loses its protection at once; one that passes has a newer proof."""
+    """What fails is CORRUPTED and loses its protection at once; what passes has a newer proof."""
 
     name: ClassVar[str] = "VERIFY"
     title: ClassVar[str] = "verification"

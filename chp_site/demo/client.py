@@ -32,7 +32,9 @@ class Client:
             with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310 - our own loopback address
                 return json.loads(answer.read() or b"null")
         except urllib.error.HTTPError as error:
-            raise CallFailed(f"{method} {path}: {error.code} {error.read(2000).decode(errors='replace')}") from error
+            raise CallFailed(
+                f"{method} {path}: {error.code} {error.read(2000).decode(errors='replace')}"
+            ) from error
 
     def finished(self, job: dict[str, Any], seconds: float = 300) -> dict[str, Any]:
         """Follow a job to its end. Raises CallFailed unless it succeeds."""
@@ -41,5 +43,7 @@ class Client:
             time.sleep(0.2)
             job = self.call("GET", f"jobs/{job['code']}/")
         if job["status"] != "SUCCESS":
-            raise CallFailed(f"{job['code']} {job['type']}: {job['status']} {job['waiting_reason'] or job['error']}")
+            raise CallFailed(
+                f"{job['code']} {job['type']}: {job['status']} {job['waiting_reason'] or job['error']}"
+            )
         return job

@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{title}</title><link rel="stylesheet" href="/style.css"></head>
+<html lang="en">
+<head><meta charset="utf-8"><title>{title}</title><link rel="stylesheet" href="/style.css"></head>
 <body><h1>{title}</h1><p>{text}</p></body></html>
 """
 STYLE = "body { font: 1.1rem/1.6 serif; max-width: 40rem; margin: 3rem auto; color: #222; }\n"
-WORDS = "bread river lamp paper garden winter market stone music harbour window copper".split()
+WORDS = ["bread", "river", "lamp", "paper", "garden", "winter", "market", "stone", "music", "harbour"]
 
 
 def bakery(home: Path) -> None:
@@ -22,11 +23,15 @@ def bakery(home: Path) -> None:
 
 
 def magazine(home: Path) -> None:
-    """A PHP tree as large as a usual content system: about 2,500 files, 45 MB, 5,000 posts in its database."""
+    """A PHP tree as large as a usual content system: about 2,500 files, 45 MB, 5,000 posts."""
     chance = random.Random(2)
     root = home / "htdocs"
     _pages(root, "Harbour Magazine", 3, chance)
-    for part, folders, files, size in (("core", 40, 30, 9000), ("extensions", 25, 30, 12000), ("themes", 5, 60, 6000)):
+    for part, folders, files, size in (
+        ("core", 40, 30, 9000),
+        ("extensions", 25, 30, 12000),
+        ("themes", 5, 60, 6000),
+    ):
         for folder in range(folders):
             for number in range(files):
                 path = root / part / f"module-{folder:02}" / f"class-{chance.choice(WORDS)}-{number:02}.php"
@@ -68,7 +73,8 @@ def _php(name: str, size: int, chance: random.Random) -> bytes:
     lines = [f"<?php\n/** Part {name}. */\nfinal class Part {{"]
     length = 0
     while length < size:
-        line = f"    public function {chance.choice(WORDS)}{length}(): string {{ return '{_sentence(8, chance)}'; }}"
+        name = f"{chance.choice(WORDS)}{length}"
+        line = f"    public function {name}(): string {{ return '{_sentence(8, chance)}'; }}"
         lines.append(line)
         length += len(line)
     return "\n".join([*lines, "}\n"]).encode()

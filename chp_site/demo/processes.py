@@ -51,7 +51,7 @@ class Processes:
         return process
 
     def call(self, name: str, *arguments: str, secret: str = "") -> int:
-        """Run Python to its end, its output in a log file, and give the exit code. `secret` goes to its input."""
+        """Run Python to its end, output in a log file; give the exit code. `secret` goes to its input."""
         with (self._logs / f"{name}.log").open("ab") as log:
             done = subprocess.run(
                 [sys.executable, *arguments],

@@ -53,7 +53,9 @@ class Road:
         backup = client.call("GET", f"backups/{job['result']['backup']}/")
         if backup["integrity"] != "VERIFIED":
             raise RoadBlocked(f"{backup['code']} is {backup['integrity']}")
-        self._note(f"backed up as {backup['code']}, {backup['size_bytes']} bytes, with {job['code']}", job["code"])
+        self._note(
+            f"backed up as {backup['code']}, {backup['size_bytes']} bytes, with {job['code']}", job["code"]
+        )
         return str(backup["code"])
 
     def _verify(self, client: Client, backup: str) -> None:
@@ -80,7 +82,7 @@ class Road:
         }
 
     def _require_served(self, home: Path) -> None:
-        request = urllib.request.Request(f"http://{self.web}/", headers={"Host": DOMAIN})  # noqa: S310 - loopback
+        request = urllib.request.Request(f"http://{self.web}/", headers={"Host": DOMAIN})
         with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310 - loopback
             served = answer.read()
         if served != (home / "htdocs" / "index.html").read_bytes():

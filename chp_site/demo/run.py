@@ -37,7 +37,8 @@ CHP runs.
 def main() -> None:
     """Entry of hosting-demo."""
     parser = argparse.ArgumentParser(
-        prog="hosting-demo", description="Run a demo installation in the foreground: panel, worker, agent, sites."
+        prog="hosting-demo",
+        description="Run a demo installation in the foreground: panel, worker, agent, sites.",
     )
     parser.add_argument("--port", type=int, default=8000, help="port of the panel; another if it is taken")
     parser.add_argument("--web-port", type=int, default=8081, help="port of the sites' web server")

@@ -13,7 +13,7 @@ SQLITE_SUFFIXES = ("-wal", "-shm", "-journal")
 
 @dataclass(frozen=True)
 class Snapshot:
-    """`entries`: per path its kind, mode, owner and content digest. `rows`: per table all its rows' digest and count."""
+    """`entries`: per path its kind, mode, owner and digest. `rows`: per table the rows' count and digest."""
 
     entries: dict[str, str]
     rows: dict[str, tuple[int, str]]
@@ -56,7 +56,9 @@ def _entry(path: Path) -> str:
 
 def _rows(path: Path, where: str) -> dict[str, tuple[int, str]]:
     with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as connection:
-        names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        names = [
+            name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        ]
         found = {}
         for name in names:
             lines = connection.execute(f'SELECT * FROM "{name}" ORDER BY rowid').fetchall()  # noqa: S608 - own names

@@ -55,7 +55,9 @@ def _start(made: Stage) -> None:
     processes = made.processes
     processes.start("agent", "-m", "agent", "serve", "--policy", str(made.places.policy))
     config = str(made.state / "web")
-    processes.start("sites-web", "-m", "agent.tools.web_server", "--config-dir", config, "--address", made.web)
+    processes.start(
+        "sites-web", "-m", "agent.tools.web_server", "--config-dir", config, "--address", made.web
+    )
     processes.start("panel", "-m", "gunicorn", "--workers", "2", "--bind", made.panel, "chp_site.wsgi")
     start_worker(made)
     processes.start("scheduler", "manage.py", "qcluster")

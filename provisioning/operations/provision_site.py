@@ -61,13 +61,15 @@ class ProvisionSite(Operation):
 
     def verify(self, context: Context, payload: ProvisionPayload, result: Result) -> None:
         if result["status"] not in HTTP_OK:
-            raise AttemptFailed(f"{context.site} answers with HTTP status {result['status']}.", code="probe_failed")
+            raise AttemptFailed(
+                f"{context.site} answers with HTTP status {result['status']}.", code="probe_failed"
+            )
 
     def settle(self, job: Job, payload: ProvisionPayload, result: Result) -> None:
-        Site.objects.filter(pk=job.site_id).exclude(state=SiteState.DELETED).update(state=SiteState.ACTIVE)
+        Site.objects.filter(jobs=job).exclude(state=SiteState.DELETED).update(state=SiteState.ACTIVE)
 
     def settle_failure(self, job: Job, message: str, *, in_doubt: bool) -> None:
-        unfinished = Site.objects.filter(pk=job.site_id, state=SiteState.PROVISIONING)
+        unfinished = Site.objects.filter(jobs=job, state=SiteState.PROVISIONING)
         if not in_doubt:
             unfinished.update(state=SiteState.FAILED)
 

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from backups.models import Backup, Integrity, ScheduleType
+from accounts.models import User
 from audit.clock import database_now
+from backups.models import Backup, Integrity, ScheduleType
 from jobs.models import Job
 from tests.cast import Cast
 from tests.jobs.samples import submitted
-from accounts.models import User
 
 pytestmark = pytest.mark.django_db
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from accounts.models import User
 from audit.actions import Action
 from audit.models import AuditEntry
 from backups.models import Backup, Integrity
@@ -13,7 +14,6 @@ from jobs.models import Job
 from tests.api.test_read import backup  # noqa: F401 - a fixture
 from tests.cast import Cast
 from tests.jobs.samples import submitted
-from accounts.models import User
 
 pytestmark = pytest.mark.django_db
 
@@ -32,7 +32,11 @@ def test_back_up_answers_202_with_the_job(cast: Cast) -> None:
     assert answer.status_code == 202
     assert answer.json()["code"] == job.code
     assert answer["Location"].endswith(f"/api/v1/jobs/{job.code}/")
-    assert (job.job_type, job.reason, job.requested_by) == ("BACKUP", "before an upgrade", cast.owner.username)
+    assert (job.job_type, job.reason, job.requested_by) == (
+        "BACKUP",
+        "before an upgrade",
+        cast.owner.username,
+    )
 
 
 def test_restore_answers_202_with_a_job_that_has_an_approved_plan(cast: Cast, backup: Backup) -> None:  # noqa: F811
@@ -46,7 +50,9 @@ def test_restore_answers_202_with_a_job_that_has_an_approved_plan(cast: Cast, ba
     assert actions == [Action.JOB_ENQUEUED, Action.PLAN_APPROVED, Action.PLAN_CREATED]
 
 
-@pytest.mark.parametrize("integrity", [Integrity.FAILED, Integrity.PARTIAL, Integrity.CREATING, Integrity.CORRUPTED])
+@pytest.mark.parametrize(
+    "integrity", [Integrity.FAILED, Integrity.PARTIAL, Integrity.CREATING, Integrity.CORRUPTED]
+)
 def test_only_a_verified_backup_is_restored(cast: Cast, backup: Backup, integrity: str) -> None:  # noqa: F811
     """Rule 11; backup A8."""
     Backup.objects.update(integrity=integrity)

@@ -34,7 +34,7 @@ def sql(statement: str, *values: object) -> None:
 
 
 def edit(column: str, value: str) -> Callable[[], None]:
-    return lambda: sql(f"UPDATE audit_auditentry SET {column} = %s WHERE sequence = 6", value)  # noqa: S608
+    return lambda: sql(f"UPDATE audit_auditentry SET {column} = %s WHERE sequence = 6", value)
 
 
 def set_head(sequence: int) -> None:
@@ -43,7 +43,7 @@ def set_head(sequence: int) -> None:
 
 
 def delete(condition: str) -> Callable[[], None]:
-    return lambda: sql(f"DELETE FROM audit_auditentry WHERE {condition}")  # noqa: S608
+    return lambda: sql(f"DELETE FROM audit_auditentry WHERE {condition}")
 
 
 def cut_and_hide(sequence: int) -> Callable[[], None]:
@@ -73,7 +73,7 @@ def move_up(first: int) -> None:
 
 def insert_copy(sequence: int, of: int) -> None:
     columns = ", ".join(COLUMNS[1:])
-    copy = f"INSERT INTO audit_auditentry (sequence, {columns}) SELECT %s, {columns} FROM audit_auditentry "  # noqa: S608
+    copy = f"INSERT INTO audit_auditentry (sequence, {columns}) SELECT %s, {columns} FROM audit_auditentry "
     sql(copy + "WHERE sequence = %s", sequence, of)
 
 

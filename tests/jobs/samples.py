@@ -12,7 +12,9 @@ from jobs.request import JobRequest
 from sites.models import Site
 
 
-def submitted(site: Site, operation: str = "SAMPLE", payload: dict[str, Any] | None = None, **more: Any) -> Job:
+def submitted(
+    site: Site, operation: str = "SAMPLE", payload: dict[str, Any] | None = None, **more: Any
+) -> Job:
     """Submit a job as the operator."""
     return pipeline.submit(operator("root"), JobRequest(operation, site.pk, payload or {}, **more)).job
 

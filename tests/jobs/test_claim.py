@@ -61,9 +61,7 @@ def test_one_exclusive_job_per_site_and_the_other_says_why_it_waits(cast: Cast) 
     first, second = submitted(cast.site), submitted(cast.site)
     assert [job.pk for job in _claim()] == [first.pk]
     assert _claim() == []
-    assert waiting.explain([second]) == {
-        second.pk: f"behind {first.code} (SAMPLE, RUNNING on {cast.site})"
-    }
+    assert waiting.explain([second]) == {second.pk: f"behind {first.code} (SAMPLE, RUNNING on {cast.site})"}
 
 
 @pytest.mark.django_db
@@ -110,7 +108,11 @@ def test_a_full_limit_does_not_hide_what_stands_behind_it(cast: Cast, settings: 
 
 def _columns(job: Job) -> dict[str, object]:
     skipped = ("id", "uuid", "idempotency_key")
-    return {field.attname: getattr(job, field.attname) for field in Job._meta.concrete_fields if field.name not in skipped}
+    return {
+        field.attname: getattr(job, field.attname)
+        for field in Job._meta.concrete_fields
+        if field.name not in skipped
+    }
 
 
 @pytest.mark.django_db

@@ -3,6 +3,7 @@
 import pytest
 from pytest_django import Settings
 
+from accounts.actor import operator
 from audit.models import AuditEntry
 from jobs import pipeline, recovery
 from jobs.execution import run_attempt
@@ -10,7 +11,6 @@ from jobs.models import EventType, Job, JobEvent, Plan, PlanState
 from jobs.states import Status
 from tests.cast import Cast
 from tests.jobs.samples import claimed
-from accounts.actor import operator
 
 pytestmark = pytest.mark.django_db
 
@@ -133,9 +133,7 @@ def test_everything_is_checked_again_before_execution(
     assert not JobEvent.objects.filter(job=job, event_type=EventType.STARTED).exists()
 
 
-def test_a_job_of_a_type_that_is_gone_fails_by_name_after_a_grace(
-    cast: Cast, settings: Settings
-) -> None:
+def test_a_job_of_a_type_that_is_gone_fails_by_name_after_a_grace(cast: Cast, settings: Settings) -> None:
     """Rule 8."""
     job = claimed(cast.site)
     Job.objects.filter(pk=job.pk).update(job_type="GONE", status=Status.QUEUED, claim_token="")

@@ -113,7 +113,9 @@ def test_another_tenants_site_is_as_good_as_missing(cast: Cast) -> None:
         _ask(cast, site_id=cast.foreign_site.pk)
     with pytest.raises(NotVisible) as missing:
         _ask(cast, site_id=999_999)
-    assert str(foreign.value).replace(str(cast.foreign_site.pk), "N") == str(missing.value).replace("999999", "N")
+    assert str(foreign.value).replace(str(cast.foreign_site.pk), "N") == str(missing.value).replace(
+        "999999", "N"
+    )
     denials = AuditEntry.objects.filter(action=Action.ACCESS_DENIED).order_by("sequence")
     assert f"site:{cast.foreign_site.pk} of {cast.other_customer.code}" in denials[0].target
     assert denials[0].tenant == ""
@@ -172,9 +174,7 @@ def test_a_preview_says_what_would_be_done_and_writes_nothing(cast: Cast) -> Non
     assert not Job.objects.exists()
 
 
-def test_submitting_takes_a_fixed_number_of_queries(
-    cast: Cast, django_assert_max_num_queries: Any
-) -> None:
+def test_submitting_takes_a_fixed_number_of_queries(cast: Cast, django_assert_max_num_queries: Any) -> None:
     _ask(cast)
     with django_assert_max_num_queries(18):
         _ask(cast, idempotency_key="counted")

@@ -5,7 +5,7 @@ import random
 import sqlite3
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -40,7 +40,7 @@ def start_real_worker(start_worker: StartWorker) -> StartWorker:
 
 
 @pytest.fixture
-def site(cast: Cast, installation: Installation, start_real_worker: StartWorker) -> Iterator[Site]:
+def site(cast: Cast, installation: Installation, start_real_worker: StartWorker) -> Site:
     """A provisioned site with a few files and a database, and a worker that runs."""
     JobPolicy.objects.create(job_type="BACKUP", retry_delays=[0, 0])
     start_real_worker()
@@ -51,7 +51,7 @@ def site(cast: Cast, installation: Installation, start_real_worker: StartWorker)
     content.bakery(home)
     content.give_to_owner(home)
     made.refresh_from_db()
-    yield made
+    return made
 
 
 def ended(job: Job, seconds: float = 60) -> Job:
@@ -193,7 +193,7 @@ def _partial(installation: Installation, site: Site) -> bool:
 def test_kill_9_of_the_worker_in_mid_backup(
     cast: Cast, installation: Installation, start_real_worker: StartWorker, settings: Settings
 ) -> None:
-    """The agent finishes for a dead worker; the new worker finds that in its journal and goes on from there."""
+    """The agent finishes for a dead worker; the new one finds that in its journal and goes on from there."""
     first = start_real_worker("--name", "first")
     site, job = order_site(ROOT, Order(cast.customer, installation.server, "road.test"))
     ended(job)
@@ -291,7 +291,9 @@ def test_an_unreadable_file_makes_the_backup_partial_by_name_and_it_does_not_cou
     assert not backup.counts
 
 
-def test_no_secret_stands_in_any_event_payload_result_or_entry(site: Site, installation: Installation) -> None:
+def test_no_secret_stands_in_any_event_payload_result_or_entry(
+    site: Site, installation: Installation
+) -> None:
     """Rule 17: the agent's key, after a run of everything."""
     backup = backed_up(site)
     ended(asked(site, "RESTORE", backup=backup.code))
@@ -299,5 +301,3 @@ def test_no_secret_stands_in_any_event_payload_result_or_entry(site: Site, insta
     jobs = json.dumps(list(Job.objects.values("payload", "result", "error_message")), default=str)
     events = json.dumps(list(JobEvent.objects.values("message", "data")), default=str)
     assert key.strip() not in jobs + events + installation.log()
-
-

@@ -26,7 +26,9 @@ class Command(HostingCommand):
         parser.set_defaults(has_subcommands=True)
         verbs = parser.add_subparsers(dest="verb", required=True, metavar="list | show | events | cancel")
         listing = verbs.add_parser("list", help="newest first")
-        listing.add_argument("--status", action="append", choices=Status.values, help="may be given several times")
+        listing.add_argument(
+            "--status", action="append", choices=Status.values, help="may be given several times"
+        )
         listing.add_argument("--type", dest="job_type", help="for instance BACKUP")
         listing.add_argument("--site", help="a domain")
         listing.add_argument("--limit", type=int, default=25)

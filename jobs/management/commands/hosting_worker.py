@@ -24,7 +24,9 @@ class Command(HostingCommand):
 
     def arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--name", default=f"worker@{socket.gethostname()}", help="a label for people")
-        parser.add_argument("--slots", type=int, default=settings.MAX_WORKERS, help="jobs at once (MAX_WORKERS)")
+        parser.add_argument(
+            "--slots", type=int, default=settings.MAX_WORKERS, help="jobs at once (MAX_WORKERS)"
+        )
         parser.add_argument("--once", action="store_true", help="leave when no job is ready")
 
     def act(self, actor: Actor, options: dict[str, Any]) -> Any:
