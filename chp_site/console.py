@@ -13,6 +13,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from accounts.actor import Actor, actor_for, operator
 from accounts.exceptions import AccountError
 from accounts.models import User
+from audit.exceptions import AuditError
 from backups.exceptions import BackupError
 from jobs.exceptions import JobError
 from provisioning.exceptions import ResourceError
@@ -20,7 +21,7 @@ from sites.exceptions import SiteError
 
 ANSWER_IS_NO = 1
 BAD_USAGE = 2
-REFUSALS = (AccountError, BackupError, JobError, ResourceError, SiteError)
+REFUSALS = (AccountError, AuditError, BackupError, JobError, ResourceError, SiteError)
 
 
 class HostingCommand(BaseCommand, ABC):

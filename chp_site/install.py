@@ -97,6 +97,7 @@ def register(places: Places) -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chp_site.settings")
     django.setup()
     call_command("migrate", verbosity=0, interactive=False)
+    call_command("hosting_schedules")
     call_command("hosting_register_server", *_server_options(places))
 
 

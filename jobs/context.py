@@ -33,6 +33,7 @@ class SlotContext:
         self.job = job
         self.site: Site = job.site
         self.acted = False
+        self._has_lock = False
         left = (job.deadline_at - insist(database_now)).total_seconds()
         self._ends = time.monotonic() + left
         self._supervisor = os.getppid()
@@ -113,8 +114,10 @@ class SlotContext:
             self.event(str(body.get("name", "")), event_type=EventType.CHECKPOINT)
         elif answer.kind == "event":
             self.event(str(body.get("message", "")), data=body.get("data") or {})
-        elif answer.kind == "accepted" and body.get("lock_acquired"):
-            self.event("site lock on the server", event_type=EventType.LOCK_ACQUIRED)
+        elif answer.kind == "accepted" and not self._has_lock:
+            # The connection keeps the lock from its first accepted step to its end.
+            self._has_lock = True
+            self.event(f"{self.site} on {self.job.server}", event_type=EventType.LOCK_ACQUIRED)
 
     def _require_wanted(self) -> bool:
         """Whether the work is still wanted: False once cancellation was asked. Raises OwnershipLost."""

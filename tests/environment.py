@@ -41,6 +41,7 @@ def _database_url() -> str:
     return os.environ["CHP_TEST_POSTGRESQL_URL"]
 
 
+(STATE / "static").mkdir()
 _write_key("secret.key", secrets.token_urlsafe(48))
 _write_key("audit.key", f"audit-1 {secrets.token_hex(32)}\n")
 _write_key("agents/none.key", secrets.token_urlsafe(48))
