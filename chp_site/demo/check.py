@@ -18,7 +18,8 @@ def main() -> None:
     )
     parser.add_argument("--json", action="store_true", help="print nothing but the last line")
     chosen = parser.parse_args()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
     try:
         sys.exit(_check(quiet=chosen.json))
     except (StartFailed, KeyboardInterrupt) as error:

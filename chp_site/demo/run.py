@@ -43,7 +43,8 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=8000, help="port of the panel; another if it is taken")
     parser.add_argument("--web-port", type=int, default=8081, help="port of the sites' web server")
     chosen = parser.parse_args()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
     try:
         with stage(chosen.port, chosen.web_port) as made:
             _furnish(made)
