@@ -2,10 +2,11 @@
 
 import argparse
 import os
+import pwd
 import secrets
 import shutil
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import django
@@ -32,6 +33,7 @@ state_dir = "{agent_state}"
 lock_dir = "{locks}"
 sites_root = "{sites}"
 allowed_uids = [{uid}]
+socket_group = {gid}
 allowed_actions = ["*"]
 uid_base = 20000
 
@@ -57,6 +59,9 @@ class Places:
     server: str
     key_id: str
     web_address: str
+    # Who runs the panel and its workers; the agent answers to nobody else.
+    panel_uid: int = field(default_factory=os.getuid)
+    panel_gid: int = field(default_factory=os.getgid)
 
     @property
     def policy(self) -> Path:
@@ -71,6 +76,7 @@ class Places:
             state / "keys" / "agents": 0o700,
             state / "anchors": 0o700,
             state / "static": 0o755,
+            state / "database": 0o700,
             state / "run": 0o755,
             state / "locks": 0o700,
             state / "agent": 0o700,
@@ -128,13 +134,23 @@ def _policy(places: Places) -> str:
         agent_state=state / "agent",
         locks=state / "locks",
         sites=state / "sites",
-        uid=os.getuid(),
+        uid=places.panel_uid,
+        gid=places.panel_gid,
         key_id=places.key_id,
         agent_key=state / "agent" / f"{places.key_id}.key",
         backups=state / "backups",
         web=state / "web",
         web_address=places.web_address,
     )
+
+
+def _hand_over(places: Places) -> None:
+    """Give the panel's own folders to its user. All else, and the folder above, stays with who runs this."""
+    if os.geteuid() != 0:
+        return
+    for part in ("keys", "anchors", "static", "database"):
+        for path in [places.state / part, *(places.state / part).rglob("*")]:
+            os.chown(path, places.panel_uid, places.panel_gid, follow_symlinks=False)
 
 
 def _write_new(path: Path, text: str, mode: int) -> None:
@@ -146,6 +162,17 @@ def _write_new(path: Path, text: str, mode: int) -> None:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
+
+
+def _places(chosen: argparse.Namespace) -> Places:
+    state, config = chosen.state.resolve(), chosen.config.resolve()
+    if not chosen.panel_user:
+        return Places(state, config, chosen.server, chosen.server, chosen.web_address)
+    try:
+        user = pwd.getpwnam(chosen.panel_user)
+    except KeyError:
+        sys.exit(f"hosting-setup: there is no system user {chosen.panel_user!r}; make it first")
+    return Places(state, config, chosen.server, chosen.server, chosen.web_address, user.pw_uid, user.pw_gid)
 
 
 def main() -> None:
@@ -163,16 +190,18 @@ def main() -> None:
         "--web-address", default="127.0.0.1:8081", help="where the web server for sites answers"
     )
     parser.add_argument("--hosts", default="localhost,127.0.0.1", help="host names of the panel")
+    parser.add_argument(
+        "--panel-user", help="system user that runs the panel and its workers; made beforehand"
+    )
     parser.add_argument("--no-https", action="store_true", help="for a trial on one machine only")
     parser.add_argument("--test-domains", action="store_true", help="allow sites under .test")
     chosen = parser.parse_args()
-    places = Places(
-        chosen.state.resolve(), chosen.config.resolve(), chosen.server, chosen.server, chosen.web_address
-    )
+    places = _places(chosen)
     try:
         places.config.parent.mkdir(parents=True, exist_ok=True)
         prepare(places, https=not chosen.no_https, hosts=chosen.hosts, test_domains=chosen.test_domains)
         register(places)
+        _hand_over(places)
     except OSError as error:
         sys.exit(f"hosting-setup: {error.strerror}: {error.filename}")
     sys.stdout.write(f"Ready. Configuration: {places.config}\nAgent's policy: {places.policy}\n")

@@ -150,7 +150,7 @@ SQLITE_OPTIONS = {
     "timeout": 20,
     "init_command": "PRAGMA journal_mode=WAL;PRAGMA synchronous=NORMAL;PRAGMA foreign_keys=ON;",
 }
-_database = env.dj_db_url("CHP_DATABASE_URL", f"sqlite:///{CHP_STATE_DIR}/chp.sqlite3")
+_database = env.dj_db_url("CHP_DATABASE_URL", f"sqlite:///{CHP_STATE_DIR}/database/chp.sqlite3")
 if _database["ENGINE"] == "django.db.backends.sqlite3":
     _database["OPTIONS"] = SQLITE_OPTIONS
 elif _database["ENGINE"] == "django.db.backends.postgresql":

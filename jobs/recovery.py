@@ -25,11 +25,14 @@ def sweep() -> list[Job]:
     return [*_rescue_stale(), *_fail_unknown()]
 
 
-def lose(job: Job, why: str) -> bool:
-    """Move one held job whose worker is lost, by the policy in its row. False where it has moved on."""
+def lose(job: Job, why: str, *, spent: bool = True) -> bool:
+    """Move one held job whose worker is lost, by the policy in its row. False where it has moved on.
+
+    `spent` is False where the worker was stopped on purpose: an interruption costs no attempt.
+    """
     with transaction.atomic():
         current = locked(job)
-        return current is not None and _move_lost(current, why)
+        return current is not None and _move_lost(current, why, spent=spent)
 
 
 def locked(job: Job) -> Job | None:
@@ -63,8 +66,8 @@ def _rescue_stale() -> list[Job]:
     return rescued
 
 
-def _move_lost(job: Job, why: str) -> bool:
-    to, line, values = fate(job, f"worker lost ({why})", delay=0)
+def _move_lost(job: Job, why: str, *, spent: bool) -> bool:
+    to, line, values = fate(job, f"worker lost ({why})", delay=0, spent=spent)
     values |= {"error_code": "worker_lost", "error_message": line.message}
     found = registry.operations().get(job.job_type)
     if found is not None:
@@ -72,7 +75,7 @@ def _move_lost(job: Job, why: str) -> bool:
     return bool(transitions.apply([Move(job, to, line, "system (sweeper)", "SYSTEM", values)]))
 
 
-def fate(job: Job, what: str, *, delay: float) -> tuple[Status, Line, dict[str, object]]:
+def fate(job: Job, what: str, *, delay: float, spent: bool = True) -> tuple[Status, Line, dict[str, object]]:
     """Decide what becomes of lost work: state, event, columns. `delay` is seconds until a repeat."""
     asks = job.on_lost == OnLost.ASK_JOURNAL
     if job.on_lost == OnLost.ORPHAN or (asks and job.epoch >= MOST_EPOCHS):
@@ -80,12 +83,13 @@ def fate(job: Job, what: str, *, delay: float) -> tuple[Status, Line, dict[str, 
         return Status.ORPHANED, Line(EventType.ORPHANED, message, Level.ERROR), {}
     if job.status == Status.CANCEL_REQUESTED:
         return Status.CANCELLED, Line(EventType.CANCELLED, f"{what} after cancellation was asked"), {}
-    if not asks and job.attempt >= job.max_attempts:
+    # Work that asks the agent's journal first is not begun anew where it was done, so it spends no attempt.
+    spent = spent and not asks
+    if spent and job.attempt >= job.max_attempts:
         message = f"{what}; attempt {job.attempt} of {job.max_attempts} was the last"
         return Status.FAILED, Line(EventType.FAILED, message, Level.ERROR), {}
     line = Line(EventType.HEARTBEAT_LOST, f"{what}; queued again", Level.WARNING)
-    # Work that asks the agent's journal first is not begun anew where it was done, so it spends no attempt.
-    return Status.QUEUED, line, retry_values(job, spent=not asks, delay=delay)
+    return Status.QUEUED, line, retry_values(job, spent=spent, delay=delay)
 
 
 def _fail_unknown() -> list[Job]:

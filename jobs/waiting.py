@@ -3,14 +3,16 @@
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
+from django.conf import settings
+
 from audit.clock import database_now
 from jobs.limits import room
 from jobs.models import Job, Worker
 from jobs.queue import blocker_of, held_jobs
 from jobs.states import HELD, Status
 
-# A worker that has not polled for this long is not counted as alive.
-ALIVE = timedelta(minutes=2)
+# A worker that has missed this many beats is not counted as alive.
+MISSED_BEATS = 4
 
 
 def explain(jobs: Iterable[Job]) -> dict[int, str]:
@@ -26,7 +28,8 @@ def explain(jobs: Iterable[Job]) -> dict[int, str]:
 
 
 def _live_types(now: datetime) -> set[str]:
-    alive = Worker.objects.filter(stopped_at=None, polled_at__gte=now - ALIVE)
+    silence = timedelta(seconds=settings.CHP_HEARTBEAT_SECONDS * MISSED_BEATS)
+    alive = Worker.objects.filter(stopped_at=None, polled_at__gte=now - silence)
     return {job_type for types in alive.values_list("job_types", flat=True) for job_type in types}
 
 

@@ -114,9 +114,9 @@ class Supervisor:
         while not self.signals and len(self.slots) < self.places:
             self.slots.append(start_slot())
 
-    def _bury(self, slot: Slot, why: str) -> None:
+    def _bury(self, slot: Slot, why: str, *, spent: bool = True) -> None:
         if slot.job is not None:
-            recovery.lose(slot.job, why)
+            recovery.lose(slot.job, why, spent=spent)
         self.slots.remove(slot)
         slot.dismiss()
         logger.warning("%s", why)
@@ -167,7 +167,7 @@ class Supervisor:
         for slot in list(self.slots):
             if slot.job is not None:
                 slot.kill()
-                self._bury(slot, "worker was stopped by a second signal")
+                self._bury(slot, "stopped by a second signal", spent=False)
             else:
                 slot.dismiss()
                 slot.process.wait()

@@ -52,6 +52,20 @@ def test_a_drain_finishes_the_running_job_and_takes_no_other(cast: Cast, start_w
     assert (_status(running), _status(waiting)) == (Status.SUCCESS, Status.QUEUED)
 
 
+def test_a_second_signal_stops_at_once_and_costs_no_attempt(cast: Cast, start_worker: StartWorker) -> None:
+    """Queue H4, H8."""
+    job = submitted(cast.site, payload={"seconds": 60})
+    worker = start_worker("--slots", "1")
+    _until(lambda: _status(job) == Status.RUNNING)
+    worker.send_signal(signal.SIGTERM)
+    time.sleep(0.5)
+    assert worker.poll() is None
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(15) == 1
+    job.refresh_from_db()
+    assert (job.status, job.attempt) == (Status.QUEUED, 0)
+
+
 def test_after_kill_9_a_new_worker_repeats_what_may_be_repeated(
     cast: Cast, start_worker: StartWorker, tmp_path: Path
 ) -> None:
