@@ -53,8 +53,6 @@ os.environ.update(
     CHP_ALLOWED_HOSTS="localhost,127.0.0.1,testserver",
     CHP_DATABASE_URL=_database_url(),
     DJANGO_SETTINGS_MODULE="chp_site.settings",
-    # Playwright's loop and Django's check for one do not go together in tests.
-    DJANGO_ALLOW_ASYNC_UNSAFE="true",
 )
 
 
