@@ -2,13 +2,12 @@
 
 import getpass
 import json
-import os
 import sys
 from abc import ABC, abstractmethod
 from typing import Any
 
-from django.core.management import execute_from_command_line
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import InterfaceError, OperationalError, ProgrammingError
 
 from accounts.actor import Actor, actor_for, operator
 from accounts.exceptions import AccountError
@@ -72,6 +71,12 @@ class HostingCommand(BaseCommand, ABC):
             data = self.act(self.actor(options), options)
         except REFUSALS as error:
             self._say_no(error, options)
+        except (OperationalError, InterfaceError, ProgrammingError) as error:
+            raise CommandError(
+                f"The panel's database cannot be used: {str(error).strip()}. Look at CHP_DATABASE_URL and "
+                "whether the database runs and is migrated (hosting-setup).",
+                returncode=BAD_USAGE,
+            ) from error
         else:
             if options.get("as_json"):
                 self.print_json(data)
@@ -97,13 +102,3 @@ class HostingCommand(BaseCommand, ABC):
         else:
             self.stderr.write(str(error))
         sys.exit(ANSWER_IS_NO)
-
-
-def _run(command: str) -> None:
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chp_site.settings")
-    execute_from_command_line([sys.argv[0], command, *sys.argv[1:]])
-
-
-def main() -> None:
-    """Entry of every hosting-* console script: the script's own name is the management command."""
-    _run(os.path.basename(sys.argv[0]).replace("-", "_"))

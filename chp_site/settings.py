@@ -49,7 +49,6 @@ CONTENT_SECURITY_POLICY = {
 }
 
 INSTALLED_APPS = [
-    "chp_site",
     "panel",
     "api",
     "backups",
@@ -73,6 +72,8 @@ INSTALLED_APPS = [
     "drf_spectacular_sidecar",
     "knox",
     "rest_framework",
+    # Last: its admin module takes away pages that others have registered.
+    "chp_site",
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
