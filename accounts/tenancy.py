@@ -3,25 +3,16 @@
 from django.db import transaction
 
 from accounts.actor import Actor
-from accounts.exceptions import NotAllowed
 from accounts.models import Customer, HostingPlan, Membership, User
+from accounts.record_changes import require_operator
 from accounts.roles import Role
 from audit import trail
 from audit.actions import Action
 
 
-def _require_operator(actor: Actor, act: str, target: str) -> None:
-    if actor.may_operate:
-        return
-    trail.record_denial(
-        trail.Entry(Action.ACCESS_DENIED, actor.label, actor.kind, target=target, reason=act, result="denied")
-    )
-    raise NotAllowed(f"{actor.name} may not {act}. Ask a member of staff who may.")
-
-
 def create_customer(actor: Actor, code: str, name: str, plan: HostingPlan) -> Customer:
     """Make a tenant. Raises NotAllowed, and ValidationError for a code that is taken or malformed."""
-    _require_operator(actor, "create customers", f"customer:{code}")
+    require_operator(actor, "create customers", f"customer:{code}")
     with transaction.atomic():
         customer = Customer(code=code, name=name, plan=plan)
         customer.full_clean()
@@ -32,7 +23,7 @@ def create_customer(actor: Actor, code: str, name: str, plan: HostingPlan) -> Cu
 
 def set_role(actor: Actor, customer: Customer, user: User, role: Role) -> Membership:
     """Make the user a member of the customer in this role, or change the role. Raises NotAllowed."""
-    _require_operator(actor, "change memberships", f"customer:{customer.code}")
+    require_operator(actor, "change memberships", f"customer:{customer.code}")
     with transaction.atomic():
         membership, created = Membership.objects.update_or_create(
             customer=customer, user=user, defaults={"role": role.value}
@@ -45,7 +36,7 @@ def set_role(actor: Actor, customer: Customer, user: User, role: Role) -> Member
 def remove_member(actor: Actor, membership: Membership) -> None:
     """End a membership. Raises NotAllowed."""
     customer = membership.customer
-    _require_operator(actor, "change memberships", f"customer:{customer.code}")
+    require_operator(actor, "change memberships", f"customer:{customer.code}")
     with transaction.atomic():
         data = {"member": membership.user.username, "role": membership.role}
         membership.delete()

@@ -6,6 +6,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from accounts.actor import Actor
+from accounts.record_changes import require_operator
 from audit import trail
 from audit.actions import Action
 from provisioning.exceptions import ResourceRefused
@@ -26,7 +27,7 @@ def register_database(actor: Actor, site: Site, engine: str, name: str) -> Resou
 
     Raises ResourceRefused for an unknown engine, a name that is not plain, or another site's database.
     """
-    _require_operator(actor, site)
+    require_operator(actor, "register databases", f"site:{site.pk}")
     if engine != "mariadb":
         raise ResourceRefused(f"{engine!r} is not a database engine here; mariadb is.")
     if not DATABASE_NAME.fullmatch(name) or name in SYSTEM_SCHEMAS or name.startswith("aria_"):
@@ -54,19 +55,3 @@ def register_database(actor: Actor, site: Site, engine: str, name: str) -> Resou
             )
         )
     return resource
-
-
-def _require_operator(actor: Actor, site: Site) -> None:
-    if actor.may_operate:
-        return
-    trail.record_denial(
-        trail.Entry(
-            Action.ACCESS_DENIED,
-            actor.label,
-            actor.kind,
-            target=f"site:{site.pk}",
-            reason="register a database",
-            result="denied",
-        )
-    )
-    raise ResourceRefused(f"{actor.name} may not register databases. Ask a member of staff who may.")

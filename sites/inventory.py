@@ -8,6 +8,7 @@ from django.db import IntegrityError, transaction
 
 from accounts.actor import Actor
 from accounts.models import Customer
+from accounts.record_changes import require_operator
 from audit import trail
 from audit.actions import Action
 from sites import capabilities
@@ -17,8 +18,8 @@ from sites.names import DomainName, InvalidDomain, normalise_domain
 
 
 def add_server(actor: Actor, server: Server) -> Server:
-    """Put a server into the inventory. Raises SiteRefused, and ValidationError for bad fields."""
-    _require_operator(actor, "add servers", f"server:{server.name}")
+    """Put a server into the inventory. Raises NotAllowed, and ValidationError for bad fields."""
+    require_operator(actor, "add servers", f"server:{server.name}")
     with transaction.atomic():
         server.full_clean()
         server.save()
@@ -29,9 +30,9 @@ def add_server(actor: Actor, server: Server) -> Server:
 def add_site(actor: Actor, customer: Customer, server: Server, domain: str, preset: str = "FULL") -> Site:
     """Put a site into the inventory, in state PROVISIONING; the PROVISION job makes it real.
 
-    Raises SiteRefused naming what is wrong with the domain, the preset or the customer's quota.
+    Raises NotAllowed, or SiteRefused naming what is wrong with domain, preset or the customer's quota.
     """
-    _require_operator(actor, "add sites", f"customer:{customer.code}")
+    require_operator(actor, "add sites", f"customer:{customer.code}")
     name = _normalised(domain)
     granted = _preset(preset)
     try:
@@ -49,8 +50,8 @@ def add_site(actor: Actor, customer: Customer, server: Server, domain: str, pres
 
 
 def set_capabilities(actor: Actor, site: Site, names: list[str]) -> Site:
-    """Change what may be done to a site. Raises SiteRefused for an unknown capability."""
-    _require_operator(actor, "change capabilities", f"site:{site.pk}")
+    """Change what may be done to a site. Raises NotAllowed, or SiteRefused for an unknown capability."""
+    require_operator(actor, "change capabilities", f"site:{site.pk}")
     try:
         wanted = capabilities.normalised(names)
     except ValueError as error:
@@ -88,15 +89,6 @@ def _require_quota(customer: Customer) -> None:
             f"{locked.name} has {used} sites, as many as its plan {locked.plan.name} grants. "
             "Change the plan or remove a site."
         )
-
-
-def _require_operator(actor: Actor, act: str, target: str) -> None:
-    if actor.may_operate:
-        return
-    trail.record_denial(
-        trail.Entry(Action.ACCESS_DENIED, actor.label, actor.kind, target=target, reason=act, result="denied")
-    )
-    raise SiteRefused(f"{actor.name} may not {act}. Ask a member of staff who may.")
 
 
 def _reason(error: ValidationError | IntegrityError) -> str:

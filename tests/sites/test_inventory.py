@@ -4,6 +4,7 @@ import pytest
 from pytest_django import Settings
 
 from accounts.actor import actor_for, operator
+from accounts.exceptions import NotAllowed
 from accounts.models import HostingPlan
 from audit.actions import Action
 from audit.models import AuditEntry
@@ -63,7 +64,7 @@ def test_an_unknown_preset_is_named(cast: Cast) -> None:
 
 
 def test_a_customers_user_adds_nothing(cast: Cast) -> None:
-    with pytest.raises(SiteRefused, match="may not add sites"):
+    with pytest.raises(NotAllowed, match="may not add sites"):
         add_site(actor_for(cast.owner, "api"), cast.customer, cast.server, "mine.test")
     assert AuditEntry.objects.latest("sequence").action == Action.ACCESS_DENIED
 
