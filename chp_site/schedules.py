@@ -1,21 +1,9 @@
-"""The periodic evaluations of this installation, kept in code and synced into django-q2's table."""
-
-from dataclasses import dataclass
+"""Keeps django-q2's table of schedules equal to the evaluations of the code."""
 
 from django.db import transaction
 from django_q.models import Schedule
 
-
-@dataclass(frozen=True)
-class Evaluation:
-    """A function by its path, and how often it runs, in minutes."""
-
-    name: str
-    function: str
-    minutes: int
-
-
-EVALUATIONS = (Evaluation("look after jobs", "jobs.periodic.look_after_jobs", 1),)
+from chp_site.evaluations import EVALUATIONS
 
 
 def sync() -> None:

@@ -182,6 +182,7 @@ CHP_ALLOW_TEST_DOMAINS = env.bool("CHP_ALLOW_TEST_DOMAINS", False)
 # django-q2 triggers short, repeatable evaluations; it never holds the truth about work.
 Q_CLUSTER = {
     "name": "chp",
+    "broker_class": "chp_site.evaluation_broker.EvaluationBroker",
     "orm": "default",
     "workers": 1,
     "queue_limit": 2,

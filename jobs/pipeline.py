@@ -18,14 +18,14 @@ from audit.actions import Action
 from audit.clock import database_now
 from jobs import authorization, events, plan, registry, transitions
 from jobs.events import Line
-from jobs.exceptions import Invalid, KeyConflict, NotVisible, Refused, WrongState
+from jobs.exceptions import Forbidden, Invalid, KeyConflict, NotVisible, Refused, WrongState
 from jobs.models import EventType, Job, Plan
 from jobs.operation import Intention, Operation, Payload
 from jobs.policies import Policy, policy_of
 from jobs.profile import Priority
 from jobs.queries import job_visible_to
 from jobs.request import JobRequest, digest, require_bounds, validated_payload
-from jobs.states import Status
+from jobs.states import Status, may_move
 from jobs.transitions import Move
 from sites.models import Site
 from sites.queries import rights_on
@@ -122,6 +122,41 @@ def cancel(actor: Actor, job_id: int, reason: str) -> Job:
         if not _inside_callers_transaction():
             record_refusal(actor, request, refusal)
         raise
+
+
+def resolve(actor: Actor, job_id: int, outcome: Status, reason: str) -> Job:
+    """Close a job that waits for a person: ORPHANED or FAILED as RESOLVED, ORPHANED also as FAILED.
+
+    Nothing is executed; the site is open again. Raises NotVisible, Forbidden, WrongState, Invalid.
+    """
+    job = job_visible_to(actor, job_id)
+    request = JobRequest(job.job_type, job.site_id or 0, reason=reason)
+    try:
+        with transaction.atomic():
+            return _resolve(
+                actor, Job.objects.select_for_update(of=("self",)).get(pk=job.pk), outcome, reason
+            )
+    except Refused as refusal:
+        if not _inside_callers_transaction():
+            record_refusal(actor, request, refusal)
+        raise
+
+
+def _resolve(actor: Actor, job: Job, outcome: Status, reason: str) -> Job:
+    if not actor.may_operate:
+        raise Forbidden(f"Only staff may resolve {job.code}; ask the hosting company.")
+    _require_reason(job, reason)
+    if outcome not in (Status.RESOLVED, Status.FAILED) or not may_move(job.status, outcome):
+        raise WrongState(f"{job.code} is {job.get_status_display()}; it cannot be resolved as {outcome}.")
+    event = EventType.RESOLVED if outcome == Status.RESOLVED else EventType.FAILED
+    transitions.apply([Move(job, outcome, Line(event, reason), actor.label, actor.kind)])
+    return job
+
+
+def _require_reason(job: Job, reason: str) -> None:
+    if not reason.strip():
+        raise Invalid("Say why; the reason is kept in the job's history and in the audit trail.")
+    require_bounds(JobRequest(job.job_type, job.site_id or 0, reason=reason), database_now())
 
 
 def _accept(actor: Actor, request: JobRequest) -> _Accepted:
@@ -270,9 +305,7 @@ def _cancel(actor: Actor, job: Job, reason: str) -> Job:
         raise NotVisible(f"{job.code} belongs to no site.")
     operation = registry.operation(job.job_type)
     authorization.require(actor, operation, job.site)
-    if not reason.strip():
-        raise Invalid("Say why the job is called off; the reason is kept in its history.")
-    require_bounds(JobRequest(job.job_type, job.site_id or 0, reason=reason), database_now())
+    _require_reason(job, reason)
     if job.status == Status.QUEUED:
         move = Move(job, Status.CANCELLED, Line(EventType.CANCELLED, reason), actor.label, actor.kind)
     elif job.status == Status.RUNNING:
@@ -303,4 +336,4 @@ def _inside_callers_transaction() -> bool:
     return not trail.may_record_denial()
 
 
-__all__ = ["Preview", "Submission", "cancel", "preview", "record_refusal", "submit"]
+__all__ = ["Preview", "Submission", "cancel", "preview", "record_refusal", "resolve", "submit"]

@@ -77,6 +77,7 @@ def _move_lost(job: Job, why: str, *, spent: bool) -> bool:
 
 def fate(job: Job, what: str, *, delay: float, spent: bool = True) -> tuple[Status, Line, dict[str, object]]:
     """Decide what becomes of lost work: state, event, columns. `delay` is seconds until a repeat."""
+    what = what.rstrip(".")
     asks = job.on_lost == OnLost.ASK_JOURNAL
     if job.on_lost == OnLost.ORPHAN or (asks and job.epoch >= MOST_EPOCHS):
         message = f"{what}; it is not known how far the work came: a person must decide"

@@ -9,7 +9,8 @@ from django_q.scheduler import scheduler
 
 from audit.anchor import last_anchor
 from audit.clock import database_now
-from chp_site.schedules import EVALUATIONS, sync
+from chp_site.evaluations import EVALUATIONS
+from chp_site.schedules import sync
 from jobs.models import Job
 from jobs.periodic import look_after_jobs
 from jobs.states import Status
@@ -31,6 +32,26 @@ def test_django_q2_queues_the_evaluation_when_it_is_due() -> None:
     Schedule.objects.update(next_run=database_now() - timedelta(minutes=1))
     scheduler(broker=get_broker())
     assert OrmQ.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"func": "os.system", "args": "'touch /nonexistent',"},
+        {"func": "jobs.periodic.look_after_jobs", "hook": "os.system"},
+        {"func": "jobs.periodic.look_after_jobs", "args": "1,"},
+    ],
+)
+def test_a_row_that_somebody_wrote_into_the_table_comes_to_nothing(row: dict[str, str]) -> None:
+    """The attacker modelled can write the database, and must not run code by that."""
+    Schedule.objects.create(
+        name="planted",
+        schedule_type=Schedule.MINUTES,
+        next_run=database_now() - timedelta(minutes=1),
+        **row,
+    )
+    scheduler(broker=get_broker())
+    assert not OrmQ.objects.exists()
 
 
 def test_lost_work_is_rescued_and_the_trail_anchored_while_no_worker_lives(cast: Cast) -> None:

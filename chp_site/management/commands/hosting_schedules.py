@@ -4,7 +4,8 @@ from typing import Any
 
 from accounts.actor import Actor
 from chp_site.console import HostingCommand
-from chp_site.schedules import EVALUATIONS, sync
+from chp_site.evaluations import EVALUATIONS
+from chp_site.schedules import sync
 
 
 class Command(HostingCommand):

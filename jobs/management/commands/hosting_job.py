@@ -15,16 +15,24 @@ from jobs.queries import job_visible_to, jobs_visible_to
 from jobs.states import Status
 from sites.queries import site_named
 
+VERBS = {
+    "show": "all of one job",
+    "events": "its history",
+    "cancel": "call it off",
+    "resolve": "close a job that waits for a person",
+}
+
 
 class Command(HostingCommand):
-    """Subcommands list, show, events, cancel."""
+    """Subcommands list, show, events, cancel, resolve."""
 
     help = "Show jobs and their history."
     prog = "hosting-job"
 
     def arguments(self, parser: CommandParser) -> None:
         parser.set_defaults(has_subcommands=True)
-        verbs = parser.add_subparsers(dest="verb", required=True, metavar="list | show | events | cancel")
+        names = " | ".join(["list", *VERBS])
+        verbs = parser.add_subparsers(dest="verb", required=True, metavar=names)
         listing = verbs.add_parser("list", help="newest first")
         listing.add_argument(
             "--status", action="append", choices=Status.values, help="may be given several times"
@@ -32,11 +40,18 @@ class Command(HostingCommand):
         listing.add_argument("--type", dest="job_type", help="for instance BACKUP")
         listing.add_argument("--site", help="a domain")
         listing.add_argument("--limit", type=int, default=25)
-        for verb, text in (("show", "all of one job"), ("events", "its history"), ("cancel", "call it off")):
+        for verb, text in VERBS.items():
             one = verbs.add_parser(verb, help=text)
             one.add_argument("job", help="a code such as JOB-000241")
-            if verb == "cancel":
+            if verb in ("cancel", "resolve"):
                 one.add_argument("--reason", required=True, help="kept in the history and the audit trail")
+        outcomes = [Status.RESOLVED.value, Status.FAILED.value]
+        verbs.choices["resolve"].add_argument(
+            "--outcome",
+            choices=outcomes,
+            default="RESOLVED",
+            help="RESOLVED: mended by hand; FAILED: given up",
+        )
         for one in verbs.choices.values():
             self.common(one)
 
@@ -75,6 +90,13 @@ class Command(HostingCommand):
         job = pipeline.cancel(actor, self._job(actor, options).pk, options["reason"])
         if not options["as_json"]:
             self.stdout.write(f"{job.code}: {job.get_status_display()}")
+        return data_of(job)
+
+    def _resolve(self, actor: Actor, options: dict[str, Any]) -> Any:
+        job = self._job(actor, options)
+        job = pipeline.resolve(actor, job.pk, Status(options["outcome"]), options["reason"])
+        if not options["as_json"]:
+            self.stdout.write(f"{job.code}: {job.get_status_display()}; its site is open again")
         return data_of(job)
 
     def _job(self, actor: Actor, options: dict[str, Any]) -> Job:
