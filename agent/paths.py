@@ -2,12 +2,13 @@
 
 import ctypes
 import errno
+import fcntl
 import os
 import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -17,6 +18,7 @@ from agent.policy import Policy
 
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -73,17 +75,30 @@ def open_regular(path: str | bytes | Path, owner: Owner | None = None) -> IO[byt
 
 
 def open_below(root: str | Path, relative: bytes, flags: int, mode: int = 0o600) -> int:
-    """Open a path below a folder, component by component, following no link. Raises OSError and ValueError."""
+    """Open a path below a folder, part by part, following no link. Raises OSError and ValueError."""
     *folders, name = _components(relative)
-    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    descriptor = os.open(root, _FOLDER)
     try:
         for folder in folders:
-            inner = os.open(
-                folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=descriptor
-            )
+            inner = os.open(folder, _FOLDER, dir_fd=descriptor)
             os.close(descriptor)
             descriptor = inner
         return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def make_folders_below(root: str | Path, relative: bytes) -> None:
+    """Make the folders above a path below a folder, following no link. Raises OSError and ValueError."""
+    *folders, _ = _components(relative)
+    descriptor = os.open(root, _FOLDER)
+    try:
+        for folder in folders:
+            with suppress(FileExistsError):
+                os.mkdir(folder, 0o700, dir_fd=descriptor)
+            inner = os.open(folder, _FOLDER, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = inner
     finally:
         os.close(descriptor)
 
@@ -123,9 +138,30 @@ def remove_tree(path: Path) -> None:
     if not shutil.rmtree.avoids_symlink_attacks:
         raise ActionFailed("this system cannot remove a folder safely")
     try:
+        if os.geteuid() != 0:
+            _unlock_folders(path)
         shutil.rmtree(path)
     except FileNotFoundError:
         return
+
+
+def _unlock_folders(path: Path) -> None:
+    """Let who is not root empty their own read-only folders."""
+    path.chmod(0o700)
+    for folder, names, _, descriptor in os.fwalk(path):
+        for name in names:
+            if not (Path(folder) / name).is_symlink():
+                os.chmod(name, 0o700, dir_fd=descriptor)
+
+
+def make_public_folder(path: Path) -> None:
+    """Make a folder that everybody may enter, whatever the umask. One that exists keeps its mode."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.mkdir()
+    except FileExistsError:
+        return
+    path.chmod(0o755)
 
 
 def sync_folder(path: Path) -> None:
@@ -138,19 +174,44 @@ def sync_folder(path: Path) -> None:
 
 
 @contextmanager
-def scratch(policy: Policy, owner: Owner | None) -> Iterator[Path]:
+def scratch(policy: Policy, site_id: int, owner: Owner | None) -> Iterator[Path]:
     """Give a folder that is the owner's alone, for the time of the block.
 
-    It stands beside the sites: the agent's own folders are closed to owners.
+    It stands beside the sites: the agent's own folders are closed to owners. What killed runs of the same
+    site left goes first: a folder in use is locked by the processes that use it.
     """
     base = policy.sites_root / ".scratch"
     base.mkdir(exist_ok=True)
     # Whatever the umask: owners must be able to pass through to their own folder below, and see no other.
     base.chmod(0o711)
-    made = Path(tempfile.mkdtemp(dir=base))
+    with locked_folder(base):
+        _remove_abandoned(base, f"{site_id}-")
+        made = Path(tempfile.mkdtemp(dir=base, prefix=f"{site_id}-"))
+        held = os.open(made, _FOLDER)
+        fcntl.flock(held, fcntl.LOCK_EX)
+    os.set_inheritable(held, True)
     try:
         if owner is not None:
             os.chown(made, owner.uid, owner.gid)
         yield made
     finally:
         remove_tree(made)
+        os.close(held)
+
+
+def _remove_abandoned(base: Path, prefix: str) -> None:
+    for path in base.iterdir():
+        if path.name.startswith(prefix):
+            with suppress(BlockingIOError, FileNotFoundError), locked_folder(path, fcntl.LOCK_NB):
+                remove_tree(path)
+
+
+@contextmanager
+def locked_folder(folder: Path, how: int = 0) -> Iterator[None]:
+    """Keep others who ask so out of a folder, for the time of the block. LOCK_NB raises BlockingIOError."""
+    descriptor = os.open(folder, _FOLDER)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | how)
+        yield
+    finally:
+        os.close(descriptor)

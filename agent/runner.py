@@ -20,8 +20,15 @@ from agent.exceptions import ActionFailed
 from agent.owner import Owner
 
 TOOL_FOLDERS = ("/usr/bin", "/usr/sbin", "/bin", "/sbin")
-ENVIRONMENT = {"PATH": ":".join(TOOL_FOLDERS), "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "TZ": "UTC", "HOME": "/"}
-LONGEST_STDERR = 64 * 1024
+ENVIRONMENT = {
+    "PATH": ":".join(TOOL_FOLDERS),
+    "LANG": "C.UTF-8",
+    "LC_ALL": "C.UTF-8",
+    "TZ": "UTC",
+    "HOME": "/",
+}
+# A tool names every file it could not read: room for some hundred thousand.
+LONGEST_STDERR = 16 * 1024 * 1024
 LONGEST_OUTPUT = 16 * 1024 * 1024
 LONGEST_ANSWER = 64 * 1024 * 1024
 
@@ -30,24 +37,33 @@ Argument = str | bytes
 
 @dataclass(frozen=True)
 class Finished:
-    """How a tool ended. A negative code is the number of the signal that ended it."""
+    """How a tool ended. A negative code is the number of the signal that ended it.
+
+    Where a tool said more than is kept of it, `stderr` is the end of what it said.
+    """
 
     tool: str
     code: int
     stdout: bytes
     stderr: str
+    is_stderr_cut: bool = False
 
     def require(self, *codes: int) -> "Finished":
         """Give itself if the exit code is one of these (0 where none is named). Raises ActionFailed."""
         if self.code in (codes or (0,)):
             return self
-        how = f"was ended by signal {-self.code}" if self.code < 0 else f"ended with code {self.code}"
+        how = f"was ended by {_signal_name(-self.code)}" if self.code < 0 else f"ended with code {self.code}"
         said = self.stderr.strip()[-1500:]
         raise ActionFailed(f"{self.tool} {how}" + (f": {said}" if said else ""))
 
 
+def _signal_name(number: int) -> str:
+    known = {int(member): member.name for member in signal.Signals}
+    return known.get(number, f"signal {number}")
+
+
 class Tool:
-    """A tool that runs. Its errors are collected in a file, so that it never waits for somebody to read them."""
+    """A tool that runs. Its errors go to a file, so that it never waits for somebody to read them."""
 
     def __init__(
         self,
@@ -58,12 +74,14 @@ class Tool:
         stdout: int | IO[bytes] = subprocess.PIPE,
     ) -> None:
         self.name = os.path.basename(os.fsdecode(arguments[0]))
-        self._errors = tempfile.TemporaryFile()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the tool has ended
         who: dict[str, Any] = {}
         if owner is not None:
             who = {"user": owner.uid, "group": owner.gid, "extra_groups": []}
         self.process = subprocess.Popen(
-            [tool_path(os.fsdecode(arguments[0])), *arguments[1:]],
+            # Under its plain name, with which it begins what it says.
+            [self.name, *arguments[1:]],
+            executable=tool_path(self.name),
             stdin=stdin,
             stdout=stdout,
             stderr=self._errors,
@@ -88,10 +106,11 @@ class Tool:
         if self.process.stdout is not None:
             self.process.stdout.close()
         code = self.process.wait()
-        self._errors.seek(0)
-        text = self._errors.read(LONGEST_STDERR).decode("utf-8", "backslashreplace")
+        said = self._errors.seek(0, os.SEEK_END)
+        self._errors.seek(max(0, said - LONGEST_STDERR))
+        text = self._errors.read().decode("utf-8", "backslashreplace")
         self._errors.close()
-        return Finished(self.name, code, stdout, text)
+        return Finished(self.name, code, stdout, text, said > LONGEST_STDERR)
 
     def stop(self) -> None:
         """End the tool where its work is no longer wanted."""
@@ -126,9 +145,7 @@ def run(
     return tool.finish(printed)
 
 
-def start_child(
-    function: Callable[[], object], *, own_group: bool = True, owner: Owner | None = None
-) -> int:
+def start_child(function: Callable[[], object], *, own_group: bool = True, owner: Owner | None = None) -> int:
     """Fork, have the function done in the child, and give the child's process number.
 
     The child ends with code 0, or 1 where the function raised; it never comes back into the caller's code.
@@ -146,7 +163,7 @@ def start_child(
             owner.drop_to()
         function()
         code = 0
-    except Exception:
+    except Exception:  # noqa: BLE001 - the outermost frame of this process
         traceback.print_exc()
     finally:
         sys.stdout.flush()
@@ -160,15 +177,15 @@ def call_as(owner: Owner | None, function: Callable[..., Any], *arguments: Any) 
     Raises ActionFailed with what the function raised. The process is of the operation's group.
     """
     reading, writing = os.pipe()
-    pid = start_child(
-        lambda: _answer(writing, function, arguments), own_group=False, owner=owner
-    )
+    pid = start_child(lambda: _answer(writing, function, arguments), own_group=False, owner=owner)
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
         answer = pipe.read(LONGEST_ANSWER)
     _, status = os.waitpid(pid, 0)
     if status != 0 or not answer:
-        raise ActionFailed(f"{function.__name__} broke off with {os.waitstatus_to_exitcode(status)}")
+        code = os.waitstatus_to_exitcode(status)
+        how = f"was ended by {_signal_name(-code)}" if code < 0 else f"broke off with code {code}"
+        raise ActionFailed(f"{function.__name__} {how}")
     told = json.loads(answer)
     if "error" in told:
         raise ActionFailed(f"{function.__name__}: {told['error']}")

@@ -14,7 +14,7 @@ from chp_site.evaluations import FUNCTIONS
 logger = logging.getLogger(__name__)
 
 
-class EvaluationBroker(ORM):  # type: ignore[misc]  # the library has no types
+class EvaluationBroker(ORM):
     """The ORM broker, which takes only known functions without hooks."""
 
     def enqueue(self, task: str) -> object:

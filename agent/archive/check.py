@@ -25,7 +25,9 @@ def require_checksums(written: Manifest, folder: Path) -> None:
 def compression_of(written: Manifest) -> Compression:
     """Give the compression that the manifest names. Raises ActionFailed for an unknown one."""
     if written.compression not in BY_NAME:
-        raise ActionFailed(f"the manifest names the compression {written.compression!r}, which is not known here")
+        raise ActionFailed(
+            f"the manifest names the compression {written.compression!r}, which is not known here"
+        )
     return BY_NAME[written.compression]
 
 
@@ -34,7 +36,10 @@ def problems_of(
 ) -> list[str]:
     """Give what is wrong with an artifact, in words; an empty list for a good one. `space` is the owner's."""
     place_of = _Reading(written, folder, space, owner)
-    checks: list[Callable[[], None]] = [partial(require_checksums, written, folder), partial(_check_files, place_of)]
+    checks: list[Callable[[], None]] = [
+        partial(require_checksums, written, folder),
+        partial(_check_files, place_of),
+    ]
     for part in written.databases:
         checks.append(partial(_check_sqlite if part.engine == "sqlite" else _check_dump, part, place_of))
     found: list[str] = []
@@ -82,10 +87,12 @@ def _check_dump(part: DatabasePart, reading: _Reading) -> None:
 
 def _check_sqlite(part: DatabasePart, reading: _Reading) -> None:
     copy = reading.space / "check.sqlite3"
-    with opened(reading.folder / part.file, reading.compression) as stream:
-        place(stream.fileno(), copy.parent, copy.name, 0o600, reading.owner)
-    told = call_as(reading.owner, sqlite.check_copy, str(copy))
-    copy.unlink()
+    try:
+        with opened(reading.folder / part.file, reading.compression) as stream:
+            place(stream.fileno(), copy.parent, copy.name, 0o600, reading.owner)
+        told = call_as(reading.owner, sqlite.check_copy, str(copy))
+    finally:
+        copy.unlink(missing_ok=True)
     if told["problems"]:
         raise ActionFailed(f"{part.file}: {'; '.join(told['problems'])}")
     if told["tables"] != dict(part.tables):

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,6 +15,8 @@ from agent.paths import open_regular
 
 VERSION = 1
 LARGEST = 64 * 1024 * 1024
+ENGINES = ("mariadb", "sqlite")
+_FILE = re.compile(r"(?:databases/)?[A-Za-z0-9_][A-Za-z0-9._-]{0,200}")
 
 
 @dataclass(frozen=True)
@@ -28,9 +31,10 @@ class FilesPart:
 
 @dataclass(frozen=True)
 class DatabasePart:
-    """One database: where it came from, the file it is in, and what it held. `path` is escaped, below the home.
+    """One database: where it came from, the file it is in, and what it held.
 
-    `mode` is the permission bits of an SQLite file; `tables` counts the rows of each table.
+    `path` is escaped, below the home; `mode` is the permission bits of an SQLite file;
+    `tables` counts the rows of each table.
     """
 
     engine: str
@@ -81,18 +85,33 @@ def read(folder: Path, expected_sha256: str = "") -> Manifest:
         raise ActionFailed("the manifest is not the one that was written: its checksum differs")
     try:
         return _parsed(json.loads(content))
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise ActionFailed(f"the manifest cannot be read: {error}") from error
 
 
 def _parsed(fields: dict[str, Any]) -> Manifest:
     if fields["version"] != VERSION:
-        raise ActionFailed(f"the manifest has version {fields['version']!r}; this agent reads version {VERSION}")
+        raise ActionFailed(
+            f"the manifest has version {fields['version']!r}; this agent reads version {VERSION}"
+        )
     fields["files"] = FilesPart(**fields["files"])
     fields["databases"] = tuple(DatabasePart(**part) for part in fields["databases"])
     for name in ("skipped", "changed", "vanished"):
         fields[name] = tuple(fields[name])
-    for name in (fields["files"].name, *(part.file for part in fields["databases"])):
-        if os.path.isabs(name) or ".." in Path(name).parts:
+    written = Manifest(**fields)
+    for name in (written.files.name, *(part.file for part in written.databases)):
+        if not _FILE.fullmatch(name):
             raise ActionFailed(f"the manifest names a file outside of its folder: {name!r}")
-    return Manifest(**fields)
+    for part in written.databases:
+        _check_database(part)
+    return written
+
+
+def _check_database(part: DatabasePart) -> None:
+    # Whoever may load a database is decided by its engine: one that is not known is nobody's.
+    if part.engine not in ENGINES:
+        raise ActionFailed(f"the manifest names the database engine {part.engine!r}, which is not known here")
+    if not isinstance(part.name, str) or not isinstance(part.path, str) or type(part.mode) is not int:
+        raise ActionFailed("the manifest describes a database with values of a wrong kind")
+    if not all(type(rows) is int for rows in dict(part.tables).values()):
+        raise ActionFailed(f"the manifest counts the rows of {part.name!r} with values that are no numbers")

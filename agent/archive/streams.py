@@ -50,7 +50,12 @@ def store_output(
 ) -> tuple[Stored, Finished]:
     """Run a tool and store its output compressed; give the file and how the tool ended, not yet judged."""
     source = Tool(arguments, owner=owner)
-    stored = store_stream(source.output, target, compression)
+    try:
+        stored = store_stream(source.output, target, compression)
+    except BaseException:
+        # Nobody reads its output any more: it would wait for ever.
+        source.stop()
+        raise
     return stored, source.finish()
 
 
@@ -67,9 +72,11 @@ def store_stream(source: IO[bytes], target: Path, compression: Compression) -> S
                 size += len(chunk)
             file.flush()
             os.fsync(file.fileno())
-    except OSError as error:
+    except BaseException as error:
         compressor.stop()
-        raise ActionFailed(f"cannot write {target.name}: {error.strerror}") from error
+        if isinstance(error, OSError):
+            raise ActionFailed(f"cannot write {target.name}: {error.strerror}") from error
+        raise
     compressor.finish().require()
     return Stored(target.name, size, digest.hexdigest())
 

@@ -4,6 +4,7 @@ import os
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from agent.paths import shown
 
@@ -17,17 +18,29 @@ class Survey:
     """Escaped paths below the home."""
 
     databases: list[str] = field(default_factory=list)
+    # What may lie beside a database and belongs to it; a folder of such a name does not.
+    companions: dict[str, list[str]] = field(default_factory=dict)
     unreadable: list[str] = field(default_factory=list)
 
 
-def survey(home: str) -> dict[str, list[str]]:
+def survey(home: str) -> dict[str, Any]:
     """Walk through the home without following a link and give what a Survey holds. Runs as the owner."""
     found = Survey()
     root = os.fsencode(home)
     for path in _files(root, b"", found):
         if _is_database(os.path.join(root, path), path, found):
             found.databases.append(shown(path))
-    return {"databases": sorted(found.databases), "unreadable": sorted(found.unreadable)}
+            found.companions[shown(path)] = [shown(name) for name in _companions(root, path)]
+    return {
+        "databases": sorted(found.databases),
+        "companions": found.companions,
+        "unreadable": sorted(found.unreadable),
+    }
+
+
+def _companions(root: bytes, path: bytes) -> list[bytes]:
+    names = [path + ending for ending in COMPANIONS]
+    return [name for name in names if not os.path.isdir(os.path.join(root, name))]
 
 
 def _files(root: bytes, below: bytes, found: Survey) -> Iterator[bytes]:

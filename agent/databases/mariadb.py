@@ -1,9 +1,9 @@
-"""MariaDB databases: dumped and loaded by the server's own client, with credentials from a file only root reads."""
+"""MariaDB databases: dumped and loaded by the server's own client, credentials from a file of root's."""
 
 import re
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import IO
 
@@ -13,8 +13,9 @@ from agent.policy import Policy
 from agent.runner import Tool, has_tool
 
 CLOSING_MARKER = b"-- Dump completed"
-_TABLE = re.compile(rb"^CREATE TABLE `((?:[^`]|``)+)` \($", re.MULTILINE)
-_TAIL = 4096
+_TABLE = re.compile(rb"CREATE TABLE `((?:[^`]|``)+)` \(\n")
+# Around the bodies of routines, triggers and events, which may hold anything.
+_BODY_BEGINS, _BODY_ENDS = b"DELIMITER ;;\n", b"DELIMITER ;\n"
 _COLLATION = re.compile(r"[a-z0-9_]{1,64}")
 
 
@@ -36,20 +37,24 @@ def dump(policy: Policy, name: str, target: Path, compression: Compression) -> S
     tool = "mariadb-dump" if has_tool("mariadb-dump") else "mysqldump"
     options = ["--single-transaction", "--quick", "--routines", "--triggers", "--events", "--hex-blob"]
     more = ["--no-tablespaces", "--default-character-set=utf8mb4", "--max-allowed-packet=1G"]
-    stored, finished = store_output([tool, _defaults(policy), *options, *more, "--", name], target, compression)
+    stored, finished = store_output(
+        [tool, _defaults(policy), *options, *more, "--", name], target, compression
+    )
     finished.require()
     return stored
 
 
 def tables_of_dump(path: Path, compression: Compression) -> list[str]:
-    """Read a stored dump to its end and name its tables. Raises ActionFailed where it is damaged or cut short."""
+    """Read a stored dump to its end and name its tables. Raises ActionFailed where it is damaged or cut."""
     names: list[str] = []
-    tail = b""
+    last, is_in_body = b"", False
     with opened(path, compression) as stream:
         for line in stream:
-            names += [_unquoted(match) for match in _TABLE.findall(line)]
-            tail = (tail + line)[-_TAIL:]
-    if CLOSING_MARKER not in tail:
+            is_in_body = line == _BODY_BEGINS or (is_in_body and line != _BODY_ENDS)
+            if not is_in_body and (found := _TABLE.fullmatch(line)):
+                names.append(_unquoted(found[1]))
+            last = line if line.strip() else last
+    if not last.startswith(CLOSING_MARKER) or not last.endswith(b"\n"):
         raise ActionFailed(f"{path.name} is cut short: its closing line is missing")
     return sorted(names)
 
@@ -62,17 +67,21 @@ def count_rows(policy: Policy, name: str) -> dict[str, int]:
     """Give the number of rows of every table of a database on the server."""
     listed = _query(
         policy,
-        f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{_plain(name)}' "
-        "AND TABLE_TYPE = 'BASE TABLE' ORDER BY 1",
+        "SELECT HEX(TABLE_NAME) FROM information_schema.TABLES "  # noqa: S608 - a plain name
+        f"WHERE TABLE_SCHEMA = '{_plain(name)}' "
+        "AND TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED')",
     )
     counts = {}
-    for table in listed.splitlines():
+    for table in sorted(bytes.fromhex(line).decode() for line in listed.split()):
         quoted = table.replace("`", "``")
-        counts[table] = int(_query(policy, f"SELECT COUNT(*) FROM `{_plain(name)}`.`{quoted}`"))
+        counted = _query(policy, f"SELECT COUNT(*) FROM `{_plain(name)}`.`{quoted}`")  # noqa: S608 - quoted
+        counts[table] = int(counted)
     return counts
 
 
-def restore(policy: Policy, name: str, path: Path, compression: Compression, tables: list[str]) -> dict[str, int]:
+def restore(
+    policy: Policy, name: str, path: Path, compression: Compression, tables: list[str]
+) -> dict[str, int]:
     """Put a database back to a dump and give its rows per table. Raises ActionFailed.
 
     The dump is loaded into a schema of its own first: only one that loads whole touches the site's database.
@@ -93,7 +102,9 @@ def restore(policy: Policy, name: str, path: Path, compression: Compression, tab
 
 @contextmanager
 def _scratch_schema(policy: Policy, like: str) -> Iterator[str]:
-    scratch = f"chp_trial_{secrets.token_hex(8)}"
+    # Of one name for one database, so that what a killed run left is found again.
+    scratch = f"chp_trial_{sha256(like.encode()).hexdigest()[:16]}"
+    _query(policy, f"DROP DATABASE IF EXISTS `{scratch}`")
     _query(policy, f"CREATE DATABASE `{scratch}` {_character_set(policy, like)}")
     try:
         yield scratch
@@ -109,7 +120,8 @@ def _make_anew(policy: Policy, name: str) -> None:
 def _character_set(policy: Policy, name: str) -> str:
     row = _query(
         policy,
-        "SELECT DEFAULT_CHARACTER_SET_NAME, DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA "
+        "SELECT DEFAULT_CHARACTER_SET_NAME, DEFAULT_COLLATION_NAME "  # noqa: S608 - a plain name
+        "FROM information_schema.SCHEMATA "
         f"WHERE SCHEMA_NAME = '{_plain(name)}'",
     ).split()
     if len(row) != 2 or not all(_COLLATION.fullmatch(word) for word in row):
@@ -118,8 +130,10 @@ def _character_set(policy: Policy, name: str) -> str:
 
 
 def _load(policy: Policy, name: str, path: Path, compression: Compression) -> None:
+    # A dump is SQL and no more: the client must neither run commands that stand in it nor read files for it.
+    options = ["--max-allowed-packet=1G", "--binary-mode", "--local-infile=0"]
     with opened(path, compression) as stream:
-        _run_client(policy, ["--max-allowed-packet=1G", "--", _plain(name)], stream)
+        _run_client(policy, [*options, "--", _plain(name)], stream)
 
 
 def _query(policy: Policy, statement: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import quote
 
-from agent.paths import open_below, unshown
+from agent.paths import make_folders_below, open_below, unshown
 
 BUSY_SECONDS = 30.0
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
@@ -24,8 +24,11 @@ def copy_database(home: str, shown_path: str, target: str) -> dict[str, object]:
         _copy(source, os.fsencode(target))
         return {"tables": count_rows(target), "mode": mode}
     except sqlite3.DatabaseError as error:
-        if getattr(error, "sqlite_errorcode", None) in _DAMAGED:
+        # Only the lower byte is the kind of error; the rest says where.
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED:
             return {"damaged": str(error)}
+        raise ValueError(f"{shown_path} cannot be copied: {error}") from error
+    except TimeoutError as error:
         raise ValueError(f"{shown_path} cannot be copied: {error}") from error
 
 
@@ -33,13 +36,30 @@ def _copy(source: bytes, target: bytes) -> None:
     try:
         _copy_by(source, target, "mode=ro")
     except sqlite3.OperationalError:
-        # A journal that a crash left has to be played back first, which a reader may not.
-        _copy_by(source, target, "mode=rw")
+        if _is_at_rest(source):
+            _copy_by(source, target, "mode=ro&immutable=1")
+        else:
+            # A journal that a crash left has to be played back first, which a reader may not.
+            _copy_by(source, target, "mode=rw")
+
+
+def _is_at_rest(source: bytes) -> bool:
+    """Say whether nobody of this owner's can write the database, and all of it is in its one file."""
+    folder = os.path.dirname(source)
+    if os.access(source, os.W_OK) or os.access(folder, os.W_OK):
+        return False
+    return not any(os.path.exists(source + ending) for ending in (b"-wal", b"-journal"))
 
 
 def _copy_by(source: bytes, target: bytes, options: str) -> None:
     with _opened(source, options) as live, _opened(target, "mode=rwc") as copy:
-        live.backup(copy)
+        live.backup(copy, progress=_stop_if_locked)
+
+
+def _stop_if_locked(status: int, remaining: int, total: int) -> None:
+    # Called after each step, with how it ended. By itself Python tries a locked database again without end.
+    if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        raise TimeoutError("database is locked")
 
 
 def count_rows(path: str) -> dict[str, int]:
@@ -63,8 +83,9 @@ def check_copy(path: str) -> dict[str, object]:
 
 
 def put_in_place(home: str, shown_path: str, mode: int, descriptor: int) -> int:
-    """Write a stream below a home, following no link, and give its size. Its journal files are not wanted."""
+    """Write a stream below a home, following no link and making missing folders, and give its size."""
     path = unshown(shown_path)
+    make_folders_below(home, path)
     target = open_below(home, path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(target, "wb") as file, os.fdopen(descriptor, "rb") as stream:
         while chunk := stream.read(1 << 20):
@@ -88,6 +109,8 @@ def _rows(connection: sqlite3.Connection, name: str) -> int:
 @contextmanager
 def _opened(path: bytes, options: str) -> Iterator[sqlite3.Connection]:
     connection = sqlite3.connect(f"file:{quote(path)}?{options}", uri=True, timeout=BUSY_SECONDS)
+    # Names that are no UTF-8 are told in some way rather than not at all.
+    connection.text_factory = lambda text: text.decode("utf-8", "backslashreplace")
     try:
         yield connection
     finally:

@@ -1,4 +1,4 @@
-"""The builtin web server's process: `python -m agent.tools.web_server --config-dir DIR --address HOST:PORT`."""
+"""The builtin web server: `python -m agent.tools.web_server --config-dir DIR --address HOST:PORT`."""
 
 import argparse
 import os
@@ -27,7 +27,9 @@ class BoundedServer(ThreadingHTTPServer):
         self._places = BoundedSemaphore(MOST_CONNECTIONS)
         super().__init__(address, SiteHandler)
 
-    def process_request(self, request: socket.socket | tuple[bytes, socket.socket], client_address: object) -> None:
+    def process_request(
+        self, request: socket.socket | tuple[bytes, socket.socket], client_address: object
+    ) -> None:
         """Wait for a place, then answer in a thread."""
         self._places.acquire()
         super().process_request(request, client_address)
@@ -47,7 +49,9 @@ class BoundedServer(ThreadingHTTPServer):
 
 def main() -> None:
     """Serve until SIGTERM."""
-    parser = argparse.ArgumentParser(prog="web_server", description="Serve static files of the agent's sites.")
+    parser = argparse.ArgumentParser(
+        prog="web_server", description="Serve static files of the agent's sites."
+    )
     parser.add_argument("--config-dir", type=Path, required=True)
     parser.add_argument("--address", required=True, metavar="HOST:PORT")
     chosen = parser.parse_args()

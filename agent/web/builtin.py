@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from agent.exceptions import ActionFailed
-from agent.paths import sync_folder
+from agent.paths import locked_folder, make_public_folder, sync_folder
 from agent.policy import Policy
 from agent.web import driver
 from agent.web.driver import VirtualHost
@@ -35,7 +35,9 @@ def _read(path: Path) -> VirtualHost:
         fields = json.loads(path.read_bytes())
         return VirtualHost(int(fields["site_id"]), tuple(fields["names"]), Path(fields["document_root"]))
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ActionFailed(f"the web server's configuration is already broken: {path.name}: {error}") from error
+        raise ActionFailed(
+            f"the web server's configuration is already broken: {path.name}: {error}"
+        ) from error
 
 
 class BuiltinDriver:
@@ -48,12 +50,13 @@ class BuiltinDriver:
 
     def publish(self, host: VirtualHost) -> None:
         """See WebDriver."""
-        self._folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-        others = [other for other in read_all(self._folder) if other.site_id != host.site_id]
-        check([*others, host])
+        make_public_folder(self._folder)
         path = self._folder / f"{host.site_id}{SUFFIX}"
-        before = path.read_bytes() if path.exists() else None
-        self._put(path, _rendered(host))
+        with locked_folder(self._folder):
+            others = [other for other in read_all(self._folder) if other.site_id != host.site_id]
+            check([*others, host])
+            before = path.read_bytes() if path.exists() else None
+            self._put(path, _rendered(host))
         try:
             self.probe(host.names[0])
         except ActionFailed:

@@ -13,5 +13,7 @@ DRIVERS: dict[str, Callable[[Policy], WebDriver]] = {"builtin": BuiltinDriver}
 def web_driver(policy: Policy) -> WebDriver:
     """Give the driver that the policy names. Raises ActionFailed for one that there is not."""
     if policy.web_driver not in DRIVERS:
-        raise ActionFailed(f"the policy names the web driver {policy.web_driver!r}; there is {', '.join(DRIVERS)}")
+        raise ActionFailed(
+            f"the policy names the web driver {policy.web_driver!r}; there is {', '.join(DRIVERS)}"
+        )
     return DRIVERS[policy.web_driver](policy)

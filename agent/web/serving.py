@@ -1,8 +1,9 @@
-"""How the builtin web server answers: static files of the site that the Host header names, and nothing else."""
+"""How the builtin web server answers: static files of the site that the Host header names, no more."""
 
 import mimetypes
 import os
 import stat
+import time
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -17,15 +18,17 @@ from agent.web.builtin import read_all
 # Source code and data that a static server must never hand out.
 REFUSED_ENDINGS = (
     b".php", b".phtml", b".phar", b".inc", b".py", b".pl", b".cgi", b".sh", b".sql", b".sqlite", b".sqlite3",
-    b".db", b".bak", b".env", b".ini", b".conf", b".log", b".htaccess", b"~",
+    b".db", b"-wal", b"-shm", b"-journal", b".bak", b".old", b".orig", b".save", b".env", b".ini", b".conf",
+    b".log", b".htaccess", b"~",
 )  # fmt: skip
 CHUNK = 256 * 1024
 LONGEST_PATH = 4096
 READ_SECONDS = 20
+FRESH_NANOSECONDS = 2_000_000_000
 
 
 class Configuration:
-    """The sites by name; read anew when the folder has changed. The last good one stays while a new one is bad."""
+    """The sites by name, read anew when the folder changes; the last good one stays while one is bad."""
 
     def __init__(self, folder: Path) -> None:
         """Take the folder that the driver writes to."""
@@ -37,10 +40,18 @@ class Configuration:
     def root_of(self, name: str) -> Path | None:
         """Give a site's document root."""
         with self._lock:
-            changed = self._folder.stat().st_mtime_ns
-            if changed != self._seen:
+            changed = self._changed_at()
+            # The clock of the file system has steps: what changed just now may change again in the same one.
+            if changed != self._seen or time.time_ns() - changed < FRESH_NANOSECONDS:
                 self._read(changed)
             return self._roots.get(name)
+
+    def _changed_at(self) -> int:
+        try:
+            return self._folder.stat().st_mtime_ns
+        except FileNotFoundError:
+            # No site was ever made here.
+            return 0
 
     def _read(self, changed: int) -> None:
         try:
@@ -101,6 +112,8 @@ class SiteHandler(BaseHTTPRequestHandler):
             while with_body and left and (chunk := file.read(min(CHUNK, left))):
                 self.wfile.write(chunk)
                 left -= len(chunk)
+            # A file that has shrunk: what was promised cannot be kept on this connection.
+            self.close_connection = self.close_connection or (with_body and left > 0)
 
     def _find(self) -> Found:
         name = (self.headers.get("Host") or "").partition(":")[0].strip().lower().rstrip(".")

@@ -1,4 +1,4 @@
-"""A private MariaDB for a test run: own folder, own socket, a free loopback port, stopped by its own handle."""
+"""A private MariaDB for a test run: own folder and socket, a free loopback port, stopped by its handle."""
 
 import os
 import pwd
@@ -51,9 +51,16 @@ class MariaDB:
 
     def execute(self, statements: str, database: str = "") -> str:
         """Have statements done by the real client and give what it prints, columns by tabs."""
-        command = [_tool("mariadb"), f"--defaults-file={self.defaults_file}", "--batch", "--skip-column-names"]
+        command = [
+            _tool("mariadb"),
+            f"--defaults-file={self.defaults_file}",
+            "--batch",
+            "--skip-column-names",
+        ]
         command += ["--default-character-set=utf8mb4", "--max-allowed-packet=256M"]
-        done = subprocess.run([*command, database], input=statements.encode(), capture_output=True, check=False)
+        done = subprocess.run(
+            [*command, database], input=statements.encode(), capture_output=True, check=False
+        )
         assert done.returncode == 0, done.stderr.decode()
         return done.stdout.decode()
 

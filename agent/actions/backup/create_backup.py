@@ -15,7 +15,8 @@ from agent.exceptions import ActionFailed
 from agent.operation import OperationView
 from agent.owner import Owner, owner_of
 from agent.paths import home_of, open_regular, scratch, unshown
-from agent.runner import call_as, run as run_tool
+from agent.runner import call_as
+from agent.runner import run as run_tool
 
 SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 
@@ -48,7 +49,7 @@ def run(arguments: CreateBackup, operation: OperationView) -> dict[str, object]:
     if not home.is_dir():
         raise ActionFailed(f"site {arguments.site_id} has no home on this server; provision it first")
     made = artifact(policy, arguments.store, arguments.site_id, arguments.backup)
-    with scratch(policy, owner) as space, draft(made) as folder:
+    with scratch(policy, arguments.site_id, owner) as space, draft(made) as folder:
         making = Making(arguments, operation, folder, space, home, owner)
         written, digest = _make(making)
         operation.checkpoint("finalizing")
@@ -65,7 +66,7 @@ def _make(making: Making) -> tuple[Manifest, str]:
     operation.progress(30, "archiving the files")
     archived = files.archive(
         making.home,
-        [unshown(path) for path in copied],
+        [unshown(name) for path in copied for name in (path, *found["companions"][path])],
         making.folder / f"files.tar{making.compression.suffix}",
         making.compression,
         owner=making.owner,
@@ -78,10 +79,11 @@ def _make(making: Making) -> tuple[Manifest, str]:
 
 
 def _copy_sqlite(making: Making, path: str) -> bool:
-    """Copy one SQLite database; give False for a file that only looks like one and so stays with the files."""
+    """Copy one SQLite database; give False for a file that only looks like one: it stays with the files."""
     copy = making.scratch / f"copy-{len(making.databases)}"
     told = call_as(making.owner, sqlite.copy_database, str(making.home), path, str(copy))
     if "damaged" in told:
+        copy.unlink(missing_ok=True)
         making.operation.event(f"{path} looks like an SQLite database but is damaged: kept as a file")
         return False
     name = making.dump_name("sqlite", path)

@@ -17,7 +17,8 @@ from agent.owner import Owner, owner_of
 from agent.paths import exchange, home_of, remove_tree
 from agent.web.drivers import web_driver
 
-STAGING = ".staging-{site}-{backup}"
+# With the dash at its end no site's prefix is the beginning of another's.
+STAGING = ".staging-{site}-"
 
 
 @dataclass(frozen=True)
@@ -40,11 +41,10 @@ def run(arguments: RestoreBackup, operation: OperationView) -> dict[str, object]
         _stage(restoring)
         operation.checkpoint("staged")
         operation.progress(60, "swapping")
-        rows = _swap_and_load(restoring)
-        status = web_driver(operation.policy).probe(arguments.domain)
+        rows, status = _swap_and_load(restoring)
     finally:
         # Before the swap this is the copy that was not wanted, after it the site of before.
-        remove_tree(restoring.staging)
+        _remove_staging(restoring)
     parts = restoring.written.databases
     return {
         "backup": arguments.backup,
@@ -63,49 +63,58 @@ def _prepare(arguments: RestoreBackup, operation: OperationView) -> Restoring:
     operation.progress(0, "checking the artifact")
     require_checksums(written, made.folder)
     _require_known_databases(written, arguments)
-    staging = policy.sites_root / STAGING.format(site=arguments.site_id, backup=arguments.backup)
+    staging = policy.sites_root / (STAGING.format(site=arguments.site_id) + arguments.backup)
     home, owner = home_of(policy, arguments.site_id), owner_of(policy, arguments.site_id)
     return Restoring(arguments, operation, written, made.folder, home, staging, owner)
 
 
 def _require_known_databases(written: Manifest, arguments: RestoreBackup) -> None:
-    known = {reference.name for reference in arguments.databases}
+    known = {reference.name for reference in arguments.databases if reference.engine == "mariadb"}
     foreign = [part.name for part in written.databases if part.engine == "mariadb" and part.name not in known]
     if foreign:
         raise ActionFailed(f"the backup holds databases that are not this site's: {', '.join(foreign)}")
 
 
 def _stage(restoring: Restoring) -> None:
-    remove_tree(restoring.staging)
+    for abandoned in restoring.staging.parent.glob(STAGING.format(site=restoring.arguments.site_id) + "*"):
+        remove_tree(abandoned)
     restoring.staging.mkdir(mode=0o700)
     if restoring.owner is not None:
         os.chown(restoring.staging, restoring.owner.uid, restoring.owner.gid)
     restoring.operation.progress(10, "unpacking the files")
     compression = compression_of(restoring.written)
-    with opened(restoring.folder / restoring.written.files.name, compression) as stream:
-        files.unpack(stream, restoring.staging, owner=restoring.owner)
-    files.require_contents(restoring.staging)
+    # Databases first: the archive then gives their folders back the modes and times that they had.
     for part in restoring.written.databases:
         if part.engine == "sqlite":
             with opened(restoring.folder / part.file, compression) as stream:
                 place(stream.fileno(), restoring.staging, part.path, part.mode, restoring.owner)
+    with opened(restoring.folder / restoring.written.files.name, compression) as stream:
+        files.unpack(stream, restoring.staging, owner=restoring.owner)
+    files.require_contents(restoring.staging)
 
 
-def _swap_and_load(restoring: Restoring) -> dict[str, dict[str, int]]:
-    """Put the staged home in place, then load the server databases; go back where one does not load."""
-    _put_in_place(restoring)
+def _swap_and_load(restoring: Restoring) -> tuple[dict[str, dict[str, int]], int]:
+    """Put the staged home in place, load the server databases, ask for the first page; or go back."""
+    had_home = restoring.home.exists()
+    if not had_home:
+        restoring.home.mkdir(mode=0o700)
+    exchange(restoring.staging, restoring.home)
     try:
-        return {part.name: _loaded(part, restoring) for part in restoring.written.databases}
+        rows = {part.name: _loaded(part, restoring) for part in restoring.written.databases}
+        return rows, web_driver(restoring.operation.policy).probe(restoring.arguments.domain)
     except BaseException:
         exchange(restoring.staging, restoring.home)
+        if not had_home:
+            restoring.home.rmdir()
         raise
 
 
-def _put_in_place(restoring: Restoring) -> None:
-    if restoring.home.exists():
-        exchange(restoring.staging, restoring.home)
-    else:
-        os.rename(restoring.staging, restoring.home)
+def _remove_staging(restoring: Restoring) -> None:
+    try:
+        remove_tree(restoring.staging)
+    except OSError as error:
+        # What was asked for is decided already; the next restore of this site tries again to remove them.
+        restoring.operation.event(f"{restoring.staging.name} could not be removed: {error}")
 
 
 def _loaded(part: DatabasePart, restoring: Restoring) -> dict[str, int]:

@@ -24,7 +24,7 @@ def run(arguments: VerifyBackup, operation: OperationView) -> dict[str, object]:
     except ActionFailed as error:
         return _told(arguments, None, [str(error)])
     owner = owner_of(policy, arguments.site_id)
-    with scratch(policy, owner) as space:
+    with scratch(policy, arguments.site_id, owner) as space:
         problems = problems_of(written, made.folder, space, owner, operation)
         if arguments.deep and not problems:
             problems = _deep_problems(written, made.folder, space, owner)

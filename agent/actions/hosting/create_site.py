@@ -1,12 +1,15 @@
 """hosting.create_site: home, owner, document root, virtual host; safe to repeat."""
 
 import os
+import stat
+from contextlib import suppress
 from pathlib import Path
 
 from agent.declarations.hosting import CreateSite
+from agent.exceptions import ActionFailed
 from agent.operation import OperationView
 from agent.owner import owner_of
-from agent.paths import home_of
+from agent.paths import home_of, make_public_folder
 from agent.runner import call_as
 from agent.web.driver import VirtualHost
 from agent.web.drivers import web_driver
@@ -42,14 +45,19 @@ def run(arguments: CreateSite, operation: OperationView) -> dict[str, object]:
 
 
 def _make_home(home: Path, uid: int, gid: int) -> None:
-    home.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-    try:
-        home.mkdir(mode=HOME_MODE)
-    except FileExistsError:
-        return
-    # The folder above is root's, so nobody can have put another thing in the place of what was just made.
-    os.chown(home, uid, gid)
-    home.chmod(HOME_MODE)
+    make_public_folder(home.parent)
+    with suppress(FileExistsError):
+        home.mkdir()
+    status = os.lstat(home)
+    if not stat.S_ISDIR(status.st_mode):
+        raise ActionFailed(f"{home} is in the way: it is no folder")
+    if status.st_uid == os.geteuid() and not any(home.iterdir()):
+        # Made just now, or by a run that was killed at this point. The folder above is root's, so nobody can
+        # have put another thing in its place.
+        os.chown(home, uid, gid)
+        home.chmod(HOME_MODE)
+    elif status.st_uid != uid:
+        raise ActionFailed(f"{home} belongs to uid {status.st_uid}, not to the site's {uid}; move it away")
 
 
 def fill_home(home: str, first_page: str) -> None:
