@@ -53,15 +53,18 @@ class Installation:
     def kill_agent(self) -> None:
         """Kill the agent with everything that it has started, as the end of a machine's power does."""
         agent = self.processes.pop("agent")
-        for pid in [*_descendants(agent.pid), agent.pid]:
-            _kill(pid)
+        pids = [agent.pid, *_descendants(agent.pid)]
+        # Stopped first, so that none of them gets any further while the others are being killed.
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for pid in pids:
+                _send(pid, number)
         agent.wait()
 
     def stop(self) -> None:
         """End all that is left."""
         for process in self.processes.values():
             for pid in [*_descendants(process.pid), process.pid]:
-                _kill(pid)
+                _send(pid, signal.SIGKILL)
             process.wait()
 
     def log(self) -> str:
@@ -134,8 +137,8 @@ def _children(pid: int) -> list[int]:
     return [int(word) for word in text.split()]
 
 
-def _kill(pid: int) -> None:
+def _send(pid: int, number: signal.Signals) -> None:
     try:
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, number)
     except ProcessLookupError:
         return

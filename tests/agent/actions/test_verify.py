@@ -43,7 +43,7 @@ def backed_up(idle_web_server: str) -> Iterator[Ground]:
 
 @pytest.fixture
 def site(backed_up: Ground) -> Iterator[Ground]:
-    """Give that server; what a test does to the artifact is undone after it. The site itself no test may change."""
+    """Give that server; what a test does to the artifact is undone after it, and the site must not change."""
     before = trees.described(backed_up.home())
     yield backed_up
     assert trees.differences(before, trees.described(backed_up.home())) == []
