@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -64,6 +64,26 @@ class Manifest:
     skipped: tuple[str, ...]
     changed: tuple[str, ...]
     vanished: tuple[str, ...]
+
+
+# An answer of the agent has to fit one line of the protocol, however many tables a site has.
+MOST_TOLD = 400
+
+
+def told(parts: Sequence[DatabasePart]) -> list[dict[str, object]]:
+    """Give what an answer says of databases: each with the rows of as many tables as there is room for."""
+    share = max(1, MOST_TOLD // max(1, len(parts)))
+    return [
+        {
+            "engine": part.engine,
+            "name": part.name,
+            "tables": len(part.tables),
+            "rows": dict(sorted(part.tables.items())[:share]),
+            "sha256": part.sha256,
+            "size_bytes": part.size,
+        }
+        for part in parts[:MOST_TOLD]
+    ]
 
 
 def write(manifest: Manifest, folder: Path) -> str:

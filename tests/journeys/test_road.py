@@ -181,7 +181,7 @@ def _slow(home: Path) -> None:
     folder = home / "htdocs" / "large"
     folder.mkdir()
     chance = random.Random(7)
-    for number in range(30):
+    for number in range(20):
         (folder / f"{number}.bin").write_bytes(chance.randbytes(10_000_000))
     content.give_to_owner(home)
 

@@ -144,15 +144,6 @@ def _told(written: Manifest, folder: Path, digest: str) -> dict[str, object]:
         "files": written.files.entries,
         "skipped": list(written.skipped[:200]),
         "changed": list(written.changed[:200]),
-        "databases": [
-            {
-                "engine": part.engine,
-                "name": part.name,
-                "rows": dict(part.tables),
-                "sha256": part.sha256,
-                "size_bytes": part.size,
-            }
-            for part in written.databases
-        ],
+        "databases": manifest.told(written.databases),
         "manifest_sha256": digest,
     }

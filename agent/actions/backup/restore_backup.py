@@ -1,7 +1,7 @@
 """backup.restore_backup: unpack beside the site, check, swap at once; or leave the site as it was."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agent.archive import files, manifest
@@ -45,11 +45,11 @@ def run(arguments: RestoreBackup, operation: OperationView) -> dict[str, object]
     finally:
         # Before the swap this is the copy that was not wanted, after it the site of before.
         _remove_staging(restoring)
-    parts = restoring.written.databases
+    parts = [replace(part, tables=rows[part.name]) for part in restoring.written.databases]
     return {
         "backup": arguments.backup,
         "files": restoring.written.files.entries,
-        "databases": [{"engine": part.engine, "name": part.name, "rows": rows[part.name]} for part in parts],
+        "databases": manifest.told(parts),
         "status": status,
     }
 

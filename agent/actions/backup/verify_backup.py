@@ -54,7 +54,5 @@ def _told(arguments: VerifyBackup, written: Manifest | None, problems: list[str]
         "verified": not problems,
         "problems": problems,
         "files": written.files.entries if written else 0,
-        "databases": [
-            {"engine": part.engine, "name": part.name, "rows": dict(part.tables)} for part in databases
-        ],
+        "databases": manifest.told(databases),
     }

@@ -12,7 +12,10 @@ from typing import Any
 
 import pytest
 
+from agent.archive import manifest
+from agent.archive.manifest import DatabasePart
 from agent.exceptions import ActionFailed
+from agent.protocol import MAX_LINE_BYTES
 from tests.agent.actions import trees
 from tests.agent.actions.ground import CODE, MEMORY, Ground, policy_in, remove, unzstd, zstd
 
@@ -217,3 +220,12 @@ def change_copy(site: Ground, change: Callable[[sqlite3.Connection], None]) -> N
         change(connection)
         connection.commit()
     site.replace_stored(DATABASE, zstd(path.read_bytes()))
+
+
+def test_what_an_answer_tells_of_databases_fits_one_line_however_many_tables_there_are() -> None:
+    tables = {f"table_{number:05}_{'x' * 50}": 10**9 for number in range(20_000)}
+    part = DatabasePart("mariadb", "shop", "", "databases/1", 1, "0" * 64, tables, 0)
+    for parts in ([part], [part] * 300, [part] * 2000):
+        told = manifest.told(parts)
+        assert len(json.dumps(told)) < MAX_LINE_BYTES - 4096
+        assert told[0]["tables"] == 20_000
