@@ -1,11 +1,12 @@
 """Customers, members, hosting plans and people, for staff. Every change goes by its own function."""
 
+from http import HTTPStatus
 from typing import Any
 
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin
 from django.db.models import Model, Q
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 
 from accounts import plan_changes, tenancy, user_changes
 from accounts.models import Customer, HostingPlan, Membership, User
@@ -140,3 +141,16 @@ class PeopleAdmin(StaffAdmin, UserAdmin):
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
         """Add or change a person."""
         user_changes.save_user(actor_of(request), obj, list(form.changed_data))
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        """Give rights, and record which the person has now."""
+        super().save_related(request, form, formsets, change)
+        if {"groups", "user_permissions"} & set(form.changed_data):
+            user_changes.record_rights(actor_of(request), form.instance)
+
+    def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
+        """Set a person's password, and record that it was set."""
+        answer = super().user_change_password(request, id, form_url)
+        if request.method == "POST" and answer.status_code == HTTPStatus.FOUND:
+            user_changes.record_password_change(actor_of(request), User.objects.get(pk=id))
+        return answer

@@ -5,12 +5,25 @@ from typing import ClassVar
 from django.contrib.auth.models import AbstractUser
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
+from django.utils import timezone
 
 from accounts.roles import Role
 
 
 class User(AbstractUser):
     """A person who logs in: a member of customers, or staff."""
+
+    password_changed_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="Older API tokens are worth nothing.",
+    )
+
+    def set_password(self, raw_password: str | None) -> None:
+        """Take the new password, and let what the old one opened be closed."""
+        super().set_password(raw_password)
+        self.password_changed_at = timezone.now()
 
 
 class RestoreTimeClass(models.TextChoices):

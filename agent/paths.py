@@ -4,9 +4,9 @@ import ctypes
 import errno
 import fcntl
 import os
-import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,10 +15,13 @@ from typing import IO
 from agent.exceptions import ActionFailed
 from agent.owner import Owner
 from agent.policy import Policy
+from agent.runner import run
 
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# A site's own process may write into a folder while it is being removed.
+REMOVALS = 5
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -134,24 +137,21 @@ def exchange(first: Path, second: Path) -> None:
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a folder with all below it, by descriptors and without following links. Absent is fine."""
-    if not shutil.rmtree.avoids_symlink_attacks:
-        raise ActionFailed("this system cannot remove a folder safely")
-    try:
-        if os.geteuid() != 0:
-            _unlock_folders(path)
-        shutil.rmtree(path)
-    except FileNotFoundError:
+    """Remove a folder with all below it, however deep, without following links. Absent is fine.
+
+    Raises ActionFailed where something is left, for instance because somebody goes on writing into it.
+    """
+    if not path.is_symlink() and not path.exists():
         return
-
-
-def _unlock_folders(path: Path) -> None:
-    """Let who is not root empty their own read-only folders."""
-    path.chmod(0o700)
-    for folder, names, _, descriptor in os.fwalk(path):
-        for name in names:
-            if not (Path(folder) / name).is_symlink():
-                os.chmod(name, 0o700, dir_fd=descriptor)
+    if os.geteuid() != 0:
+        # Who is not root has to open their own read-only folders first.
+        run(["chmod", "--recursive", "u+rwX", "--", str(path)])
+    for attempt in range(REMOVALS):
+        done = run(["rm", "--recursive", "--force", "--one-file-system", "--", str(path)])
+        if done.code == 0:
+            return
+        time.sleep(attempt / 10)
+    done.require()
 
 
 def make_public_folder(path: Path) -> None:

@@ -1,14 +1,22 @@
 """The query parameters of the lists."""
 
+from datetime import datetime
 from typing import ClassVar
 
 import django_filters
+from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 
 from backups.models import Backup, Integrity, ScheduleType
 from jobs.models import Job
 from jobs.states import Status
 from sites.models import Site, SiteState
+
+
+def _require_usual_year(moment: datetime) -> None:
+    # At the ends of the calendar a change of time zone has nowhere to go.
+    if not 1970 <= moment.year < 9000:
+        raise ValidationError("Give a year from 1970 to 8999.")
 
 
 class SiteFilter(django_filters.FilterSet):
@@ -29,8 +37,12 @@ class JobFilter(django_filters.FilterSet):
     status = django_filters.MultipleChoiceFilter(choices=Status.choices)
     type = django_filters.CharFilter(field_name="job_type")
     site = django_filters.NumberFilter(method="of_site", min_value=1, max_value=2**62)
-    created_after = django_filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="gte")
-    created_before = django_filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="lt")
+    created_after = django_filters.IsoDateTimeFilter(
+        field_name="created_at", lookup_expr="gte", validators=[_require_usual_year]
+    )
+    created_before = django_filters.IsoDateTimeFilter(
+        field_name="created_at", lookup_expr="lt", validators=[_require_usual_year]
+    )
 
     class Meta:
         model = Job

@@ -5,6 +5,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from audit.redaction import clean_text
 from backups.models import Backup, Fate, Integrity, ScheduleType
 from jobs.models import EventType, Job, JobEvent, Level
 from jobs.profile import Priority
@@ -21,7 +22,9 @@ class StrictSerializer(serializers.Serializer[Any]):
     def to_internal_value(self, data: Any) -> Any:
         """Check names before values."""
         if isinstance(data, dict):
-            unknown = {str(name)[:60]: ["this key is not known"] for name in data if name not in self.fields}
+            unknown = {
+                clean_text(name, 60): ["this key is not known"] for name in data if name not in self.fields
+            }
             if unknown:
                 raise serializers.ValidationError(unknown)
         return super().to_internal_value(data)
@@ -103,8 +106,8 @@ class JobSerializer(serializers.Serializer[Job]):
     customer = serializers.CharField(source="customer.code", allow_null=True)
     server = serializers.CharField(source="server.name", allow_null=True)
     plan = serializers.CharField(source="plan.code", allow_null=True, default=None)
-    payload = serializers.DictField()
-    result = serializers.DictField(allow_null=True)
+    payload = serializers.JSONField()
+    result = serializers.JSONField(allow_null=True)
     progress = ProgressSerializer(source="*")
     error = serializers.SerializerMethodField()
     waiting_reason = serializers.SerializerMethodField()

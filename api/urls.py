@@ -1,9 +1,14 @@
 """Addresses of the REST face, version 1."""
 
+from csp.constants import SELF, UNSAFE_INLINE
+from csp.decorators import csp_update
 from django.urls import path
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
 from api import views
+
+# The documents' own styles are written into the page; scripts come from files as everywhere.
+documents = csp_update({"style-src": [SELF, UNSAFE_INLINE], "img-src": [SELF, "data:"]})
 
 app_name = "api"
 urlpatterns = [
@@ -21,5 +26,5 @@ urlpatterns = [
     path("backups/<str:code>/restore/", views.Restore.as_view(), name="restore"),
     path("backups/<str:code>/verify/", views.Verify.as_view(), name="verify"),
     path("schema/", SpectacularAPIView.as_view(), name="schema"),
-    path("docs/", SpectacularSwaggerView.as_view(url_name="api:schema"), name="docs"),
+    path("docs/", documents(SpectacularSwaggerSplitView.as_view(url_name="api:schema")), name="docs"),
 ]

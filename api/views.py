@@ -5,7 +5,6 @@ from typing import Any
 from django.contrib.auth import authenticate
 from django.db.models import QuerySet
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from knox.auth import TokenAuthentication
 from knox.models import get_token_model
 from rest_framework import generics, permissions
 from rest_framework.request import Request
@@ -15,6 +14,7 @@ from rest_framework.views import APIView
 
 from accounts import tokens
 from api import requests
+from api.authentication import CurrentTokenAuthentication
 from api.filters import BackupFilter, JobFilter, SiteFilter
 from api.problems import LoginRefused
 from api.requests import actor_of
@@ -72,7 +72,7 @@ class Login(APIView):
 class Logout(APIView):
     """End the token that is used."""
 
-    authentication_classes = (TokenAuthentication,)
+    authentication_classes = (CurrentTokenAuthentication,)
 
     @extend_schema(request=None, responses={204: None, **PROBLEMS})
     def post(self, request: Request) -> Response:

@@ -73,11 +73,11 @@ def _parsed(line: str, path: Path) -> tuple[str, bytes]:
     try:
         key = bytes.fromhex(digits)
     except ValueError as error:
-        message = f"CHP_AUDIT_KEY_FILE: {path}: the key {key_id[:40]!r} is not hexadecimal. {_REMEDY}"
+        message = f"CHP_AUDIT_KEY_FILE: {path}: a line is not `<key id> <hexadecimal key>`. {_REMEDY}"
         raise KeyFileRefused(message) from error
     if len(key) < SHORTEST_KEY or len(set(key)) < _FEWEST_DIFFERENT_BYTES:
         raise KeyFileRefused(
-            f"CHP_AUDIT_KEY_FILE: {path}: the key {key_id[:40]!r} is too weak; "
+            f"CHP_AUDIT_KEY_FILE: {path}: a line has no key id or a key that is too weak; "
             f"{SHORTEST_KEY} random bytes are needed. {_REMEDY}"
         )
     return key_id, key

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +19,7 @@ from audit.models import AuditEntry, AuditHead
 from audit.redaction import clean_data, clean_text
 
 REASON_LIMIT = 2_000
+_denials: ContextVar[int] = ContextVar("denials", default=0)
 DATA_LIMIT = 16_000
 # The columns in the order of audit.chain.COLUMNS.
 _INSERT = """
@@ -70,7 +72,14 @@ def record_denial(entry: Entry) -> AuditEntry:
     with it. Ask `may_record_denial` where that can be.
     """
     with transaction.atomic(durable=True):
-        return record(entry)[0]
+        recorded = record(entry)[0]
+    _denials.set(_denials.get() + 1)
+    return recorded
+
+
+def denials_recorded() -> int:
+    """Give how many refusals this thread of work has recorded, so that a later stage need not do it again."""
+    return _denials.get()
 
 
 def may_record_denial() -> bool:

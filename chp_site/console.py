@@ -12,6 +12,8 @@ from django.db import InterfaceError, OperationalError, ProgrammingError
 from accounts.actor import Actor, actor_for, operator
 from accounts.exceptions import AccountError
 from accounts.models import User
+from audit import trail
+from audit.actions import Action
 from audit.exceptions import AuditError
 from backups.exceptions import BackupError
 from jobs.exceptions import JobError
@@ -44,12 +46,9 @@ class HostingCommand(BaseCommand, ABC):
         "--force-color",
     }
 
-    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
-        parser = super().create_parser(prog_name, subcommand, **kwargs)
-        parser.prog = self.prog or subcommand.replace("_", "-")
-        return parser
-
     def add_arguments(self, parser: CommandParser) -> None:
+        # Before the subcommands, which are called after it.
+        parser.prog = self.prog
         self.arguments(parser)
         if not parser.get_default("has_subcommands"):
             self.common(parser)
@@ -67,9 +66,12 @@ class HostingCommand(BaseCommand, ABC):
         """Do it, print for people unless --json was given, and return plain data."""
 
     def handle(self, *args: Any, **options: Any) -> None:
+        before = trail.denials_recorded()
         try:
             data = self.act(self.actor(options), options)
         except REFUSALS as error:
+            if trail.denials_recorded() == before:
+                self._record(error, options)
             self._say_no(error, options)
         except (OperationalError, InterfaceError, ProgrammingError) as error:
             raise CommandError(
@@ -94,6 +96,22 @@ class HostingCommand(BaseCommand, ABC):
         if user is None:
             raise CommandError(f"There is no user {name!r}.", returncode=BAD_USAGE)
         return actor_for(user, "command")
+
+    def _record(self, error: Exception, options: dict[str, Any]) -> None:
+        """Put what a user may not into the trail; a slip of the operator's own is no denial."""
+        if not options.get("as_user") or isinstance(error, AuditError) or not trail.may_record_denial():
+            return
+        actor = self.actor(options)
+        trail.record_denial(
+            trail.Entry(
+                Action.ACCESS_DENIED,
+                actor.label,
+                actor.kind,
+                target=self.prog,
+                reason=str(error),
+                result="denied",
+            )
+        )
 
     def _say_no(self, error: Exception, options: dict[str, Any]) -> None:
         if options.get("as_json"):

@@ -6,6 +6,7 @@ import pwd
 import secrets
 import shutil
 import sys
+import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -175,6 +176,15 @@ def _places(chosen: argparse.Namespace) -> Places:
     return Places(state, config, chosen.server, chosen.server, chosen.web_address, user.pw_uid, user.pw_gid)
 
 
+def _require_same_server(places: Places) -> None:
+    """Leave where the installation that is here belongs to another server name."""
+    if not places.policy.exists():
+        return
+    found = tomllib.loads(places.policy.read_text(encoding="utf-8")).get("server")
+    if found != places.server:
+        sys.exit(f"hosting-setup: {places.policy} is for server {found!r}; give that name or another --state")
+
+
 def main() -> None:
     """Entry of hosting-setup."""
     parser = argparse.ArgumentParser(
@@ -197,11 +207,13 @@ def main() -> None:
     parser.add_argument("--test-domains", action="store_true", help="allow sites under .test")
     chosen = parser.parse_args()
     places = _places(chosen)
+    _require_same_server(places)
     try:
         places.config.parent.mkdir(parents=True, exist_ok=True)
         prepare(places, https=not chosen.no_https, hosts=chosen.hosts, test_domains=chosen.test_domains)
         register(places)
         _hand_over(places)
     except OSError as error:
-        sys.exit(f"hosting-setup: {error.strerror}: {error.filename}")
+        hint = "" if os.geteuid() == 0 else "; run it as root, or give --state and --config"
+        sys.exit(f"hosting-setup: {error.strerror}: {error.filename}{hint}")
     sys.stdout.write(f"Ready. Configuration: {places.config}\nAgent's policy: {places.policy}\n")

@@ -165,7 +165,7 @@ class AgentSession:
         if code in NOT_STARTED_CODES:
             raise NotStarted(message, busy=code in ("site_busy", "still_running"))
         if code == "cancelled":
-            raise CancelAsked(message)
+            raise CancelAsked(message, stopped=bool(body.get("stopped", True)))
         if code == "deadline_passed":
             raise DeadlinePassed(message, stopped=bool(body.get("stopped", True)))
         if code == "interrupted":

@@ -80,7 +80,11 @@ class OwnershipLost(JobError):
 
 
 class CancelAsked(JobError):
-    """The job was asked to stop and has stopped at a checkpoint."""
+    """The job was asked to stop. `stopped` says whether the work is known to have ended."""
+
+    def __init__(self, message: str, *, stopped: bool = True) -> None:
+        super().__init__(message)
+        self.stopped = stopped
 
 
 class DeadlinePassed(JobError):

@@ -92,9 +92,7 @@ def _run(job: Job, operation: Operation, context: SlotContext) -> End | None:
     except NotStarted as error:
         return _not_started(job, error)
     except CancelAsked as error:
-        return _without_result(
-            operation, Status.CANCELLED, Line(EventType.CANCELLED, str(error)), "cancelled"
-        )
+        return _cancelled(job, operation, error)
     except DeadlinePassed as error:
         return _timed_out(job, operation, error)
     except WorkLost as error:
@@ -164,6 +162,14 @@ def _not_started(job: Job, error: NotStarted) -> End:
     line = Line(kind, f"{error}; nothing was done, again in {delay:g} s", Level.WARNING)
     told = {"error_code": "not_started", "error_message": clean_text(str(error))}
     return End(Status.QUEUED, line, told | recovery.retry_values(job, spent=False, delay=delay))
+
+
+def _cancelled(job: Job, operation: Operation, error: CancelAsked) -> End:
+    if job.mutating and not error.stopped:
+        message = f"{error}; the agent could not stop what it does to the site: a person must decide"
+        line = Line(EventType.ORPHANED, message, Level.ERROR)
+        return _without_result(operation, Status.ORPHANED, line, "cancelled", in_doubt=True)
+    return _without_result(operation, Status.CANCELLED, Line(EventType.CANCELLED, str(error)), "cancelled")
 
 
 def _timed_out(job: Job, operation: Operation, error: DeadlinePassed) -> End:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
+from accounts.actor import Actor
 from accounts.roles import Right
 from agent.declarations.schema import Declaration
 from jobs.models import EventType, Job, Level
@@ -95,6 +96,9 @@ class Operation(ABC):
     @abstractmethod
     def intend(self, site: Site, payload: Any) -> Intention:
         """Say what would be done. Reads, never writes. Raises NotReady when it could not be done now."""
+
+    def require_asker(self, actor: Actor, payload: Any) -> None:  # noqa: B027 - optional stage
+        """Raise Forbidden where this very payload is not this actor's to ask for."""
 
     def revalidate(self, job: Job, payload: Any) -> None:
         """Check all references again just before execution. Raises NotReady."""

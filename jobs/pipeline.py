@@ -51,14 +51,13 @@ class Submission:
 
 @dataclass(frozen=True)
 class _Accepted:
-    """A request that has passed authorization, validation and planning."""
+    """A request that has passed authorization and validation."""
 
     actor: Actor
     request: JobRequest
     operation: Operation
     site: Site
     payload: Payload
-    intention: Intention
     priority: Priority
     policy: Policy
     key: str | None
@@ -69,10 +68,11 @@ def preview(actor: Actor, request: JobRequest) -> Preview:
     """Say what `submit` would do. Raises Refused as it would; a refusal is recorded alike."""
     try:
         accepted = _accept(actor, request)
+        intention = accepted.operation.intend(accepted.site, accepted.payload)
     except Refused as refusal:
         record_refusal(actor, request, refusal)
         raise
-    return Preview(accepted.operation.name, accepted.site, accepted.intention, accepted.priority)
+    return Preview(accepted.operation.name, accepted.site, intention, accepted.priority)
 
 
 def submit(actor: Actor, request: JobRequest) -> Submission:
@@ -164,6 +164,7 @@ def _accept(actor: Actor, request: JobRequest) -> _Accepted:
     site = authorization.authorize(actor, operation, request.site_id)
     require_bounds(request, database_now())
     payload = validated_payload(operation, request.payload)
+    operation.require_asker(actor, payload)
     policy = policy_of(operation)
     priority = authorization.require_priority(actor, request.priority, policy.priority)
     key = _key(actor, request, operation)
@@ -173,7 +174,6 @@ def _accept(actor: Actor, request: JobRequest) -> _Accepted:
         operation=operation,
         site=site,
         payload=payload,
-        intention=operation.intend(site, payload),
         priority=priority,
         policy=policy,
         key=key,
@@ -206,11 +206,13 @@ def _create(accepted: _Accepted) -> Submission:
     earlier = _earlier(accepted)
     if earlier is not None:
         return Submission(earlier, created=False)
+    # Behind the key: the same request gives the same job also when it could not be made any more.
+    intention = accepted.operation.intend(accepted.site, accepted.payload)
     now = database_now()
     try:
         # A savepoint: whoever loses the race for a key still has a transaction to read the winner in.
         with transaction.atomic():
-            job = _insert(accepted, now)
+            job = _insert(accepted, intention, now)
     except IntegrityError:
         winner = _earlier(accepted)
         if winner is None:
@@ -232,8 +234,8 @@ def _earlier(accepted: _Accepted) -> Job | None:
     return job
 
 
-def _insert(accepted: _Accepted, now: datetime) -> Job:
-    frozen = _plan(accepted)
+def _insert(accepted: _Accepted, intention: Intention, now: datetime) -> Job:
+    frozen = _plan(accepted, intention)
     policy, profile, site = accepted.policy, accepted.operation.profile, accepted.site
     key = accepted.key
     if key is None and frozen is not None:
@@ -254,7 +256,8 @@ def _insert(accepted: _Accepted, now: datetime) -> Job:
         idempotency_key=key,
         fingerprint=accepted.fingerprint,
         created_at=now,
-        scheduled_at=accepted.request.scheduled_at or now,
+        # A time in the past would only jump the order of those who ask for now.
+        scheduled_at=max(accepted.request.scheduled_at or now, now),
         max_attempts=policy.max_attempts,
         retry_delays=list(policy.retry_delays),
         timeout_seconds=policy.timeout_seconds,
@@ -265,12 +268,10 @@ def _insert(accepted: _Accepted, now: datetime) -> Job:
     )
 
 
-def _plan(accepted: _Accepted) -> Plan | None:
+def _plan(accepted: _Accepted, intention: Intention) -> Plan | None:
     if not accepted.operation.needs_plan:
         return None
-    return plan.approved(
-        accepted.actor, accepted.operation, accepted.site, accepted.payload, accepted.intention
-    )
+    return plan.approved(accepted.actor, accepted.operation, accepted.site, accepted.payload, intention)
 
 
 def _entries(accepted: _Accepted, job: Job) -> list[trail.Entry]:

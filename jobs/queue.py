@@ -13,6 +13,7 @@ from jobs.conflicts import must_wait
 from jobs.events import Line
 from jobs.limits import Room, room
 from jobs.models import EventType, Job, Worker
+from jobs.profile import SiteLock
 from jobs.states import CLOSING, HELD, Status
 from jobs.transitions import Move
 
@@ -83,10 +84,12 @@ def _choose(now: datetime, places: int, job_types: Sequence[str]) -> list[Job]:
 def _candidates(now: datetime, job_types: Sequence[str], closing: Sequence[Job], left: Room) -> QuerySet[Job]:
     """Give due jobs without those that the limits or a closed site rule out, so that they fill no page."""
     full = [job_type for job_type, free in left.by_type.items() if free <= 0]
-    shut = [job.site_id for job in closing if job.lock == "EXCLUSIVE" and job.site_id is not None]
-    due = (
-        due_jobs(now, job_types).exclude(job_type__in=full).exclude(Q(lock="EXCLUSIVE") & Q(site_id__in=shut))
-    )
+    alone = [job for job in closing if job.lock == SiteLock.EXCLUSIVE]
+    shut = [job.site_id for job in alone if job.site_id is not None]
+    changed = [job.site_id for job in alone if job.mutating and job.site_id is not None]
+    due = due_jobs(now, job_types).exclude(job_type__in=full)
+    due = due.exclude(Q(lock=SiteLock.EXCLUSIVE) & Q(site_id__in=shut))
+    due = due.exclude(Q(lock=SiteLock.SHARED) & Q(site_id__in=changed))
     return due.select_related("customer").select_for_update(skip_locked=True, of=("self",))[:LOOK_AHEAD]
 
 

@@ -34,6 +34,6 @@ step "types" mypy accounts agent api audit backups chp_site jobs panel provision
 step "import contracts" lint-imports
 step "migrations" python manage.py makemigrations --check --dry-run
 step "deployment" python manage.py check --deploy --fail-level WARNING
-step "templates" djlint --check --lint templates --quiet
+step "templates" djlint --lint templates --quiet
 
 [ ${#failed[@]} -eq 0 ] || { echo "Failed: ${failed[*]}"; exit 1; }

@@ -9,12 +9,10 @@ from http.server import ThreadingHTTPServer
 from pathlib import Path
 from threading import BoundedSemaphore, Thread
 
-from agent.owner import Owner
+from agent.owner import NOBODY
 from agent.web.serving import Configuration, SiteHandler
 
 MOST_CONNECTIONS = 64
-# Who owns nothing: the server reads only what everybody may.
-NOBODY = Owner(65534, 65534)
 
 
 class BoundedServer(ThreadingHTTPServer):

@@ -101,6 +101,9 @@ class SiteHandler(BaseHTTPRequestHandler):
         """Say nothing: what strangers ask for is no matter of the agent's log."""
 
     def _answer(self, *, with_body: bool) -> None:
+        if self.headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in self.headers:
+            # A body is not read; what follows it on this connection could be taken for another request.
+            self.close_connection = True
         try:
             found = self._find()
         except Refused as refused:
@@ -116,6 +119,8 @@ class SiteHandler(BaseHTTPRequestHandler):
             self.close_connection = self.close_connection or (with_body and left > 0)
 
     def _find(self) -> Found:
+        if len(self.headers.get_all("Host") or []) > 1:
+            raise Refused(400)
         name = (self.headers.get("Host") or "").partition(":")[0].strip().lower().rstrip(".")
         root = self.configuration.root_of(name)
         if root is None:

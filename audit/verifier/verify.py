@@ -55,15 +55,16 @@ def lines_of(path: str) -> Iterator[str]:
 def read_keys(path: str) -> Keys:
     """Read `<key id> <hexadecimal key>` lines."""
     keys: Keys = {}
-    for line in map(str.strip, lines_of(path)):
+    for number, line in enumerate(map(str.strip, lines_of(path)), start=1):
         if line and not line.startswith("#"):
             key_id, _, digits = line.partition(" ")
             try:
                 keys[key_id] = bytes.fromhex(digits)
             except ValueError as error:
-                raise Unusable(f"{path}: the key {key_id!r} is not hexadecimal") from error
+                # Never the content: what is malformed may be the key itself.
+                raise Unusable(f"{path}, line {number}: not `<key id> <hexadecimal key>`") from error
             if len(keys[key_id]) < SHORTEST_KEY:
-                raise Unusable(f"{path}: the key {key_id!r} is too short")
+                raise Unusable(f"{path}, line {number}: no key id, or the key is too short")
     if not keys:
         raise Unusable(f"{path} holds no key")
     return keys

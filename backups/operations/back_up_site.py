@@ -2,10 +2,11 @@
 
 from typing import ClassVar, Literal
 
+from accounts.actor import Actor
 from accounts.roles import Right
 from backups import artifacts
 from backups.models import Backup, Integrity, ScheduleType
-from jobs.exceptions import AttemptFailed, NotReady
+from jobs.exceptions import AttemptFailed, Forbidden, NotReady
 from jobs.models import Job
 from jobs.operation import Context, Intention, Operation, Payload, Result, Step
 from jobs.profile import Category, Load, OnLost, Priority, Profile, SiteLock
@@ -55,6 +56,11 @@ class BackUpSite(Operation):
             ),
             {"databases": databases},
         )
+
+    def require_asker(self, actor: Actor, payload: BackUpPayload) -> None:
+        # A role decides how long a backup is kept and which others it pushes out.
+        if payload.schedule_type != "MANUAL" and not actor.may_operate:
+            raise Forbidden(f"Only staff and the schedule ask for {payload.schedule_type}; ask for MANUAL.")
 
     def run(self, context: Context, payload: BackUpPayload) -> Result:
         backup, created = self._taken_over(context)

@@ -58,7 +58,9 @@ def _start(made: Stage) -> None:
     processes.start(
         "sites-web", "-m", "agent.tools.web_server", "--config-dir", config, "--address", made.web
     )
-    processes.start("panel", "-m", "gunicorn", "--workers", "2", "--bind", made.panel, "chp_site.wsgi")
+    # Whether a proxy's headers count is the settings' to say (CHP_BEHIND_PROXY), not the server's.
+    options = ["--workers", "2", "--bind", made.panel, "--no-control-socket", "--forwarded-allow-ips="]
+    processes.start("panel", "-m", "gunicorn", *options, "chp_site.wsgi")
     start_worker(made)
     processes.start("scheduler", "manage.py", "qcluster")
     processes.wait_for_socket("agent", made.state / "run" / "agent.sock")

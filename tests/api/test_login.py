@@ -55,3 +55,12 @@ def test_a_deactivated_users_token_is_worth_nothing(cast: Cast) -> None:
     cast.owner.is_active = False
     cast.owner.save()
     assert Client().get("/api/v1/sites/", headers={"Authorization": f"Token {token}"}).status_code == 401
+
+
+def test_a_new_password_ends_the_tokens_of_the_old_one(cast: Cast) -> None:
+    headers = {"Authorization": f"Token {_login(cast.owner.username, PASSWORD).json()['token']}"}
+    cast.owner.set_password("another good password")
+    cast.owner.save()
+    assert Client().get("/api/v1/sites/", headers=headers).status_code == 401
+    renewed = _login(cast.owner.username, "another good password").json()["token"]
+    assert Client().get("/api/v1/sites/", headers={"Authorization": f"Token {renewed}"}).status_code == 200

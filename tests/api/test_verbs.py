@@ -61,6 +61,23 @@ def test_only_a_verified_backup_is_restored(cast: Cast, backup: Backup, integrit
     assert not Job.objects.exists()
 
 
+def test_the_same_request_gives_the_same_job_also_when_it_could_not_be_made_any_more(
+    cast: Cast,
+    backup: Backup,  # noqa: F811
+) -> None:
+    path, key = f"backups/{backup.code}/restore/", {"Idempotency-Key": "k"}
+    first = post(cast.owner, path, **key)
+    Backup.objects.update(integrity=Integrity.CORRUPTED)
+    again = post(cast.owner, path, **key)
+    assert (again.status_code, again.json()["code"]) == (202, first.json()["code"])
+
+
+def test_a_customer_asks_for_manual_backups_only(cast: Cast) -> None:
+    answer = post(cast.owner, f"sites/{cast.site.pk}/backups/", {"schedule_type": "MONTHLY"})
+    assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
+    assert post(cast.staff, f"sites/{cast.site.pk}/backups/", {"schedule_type": "MONTHLY"}).status_code == 202
+
+
 def test_another_tenants_backup_cannot_be_restored_or_verified(cast: Cast, backup: Backup) -> None:  # noqa: F811
     """Backup G2; panel-security S62."""
     for verb in ("restore", "verify"):
@@ -78,7 +95,7 @@ def test_the_header_idempotency_key_gives_the_same_job(cast: Cast) -> None:
     path = f"sites/{cast.site.pk}/backups/"
     first, again = (post(cast.owner, path, **{"Idempotency-Key": "k"}) for _ in range(2))
     assert first.json()["code"] == again.json()["code"]
-    other = post(cast.owner, path, {"schedule_type": "DAILY"}, **{"Idempotency-Key": "k"})
+    other = post(cast.owner, path, {"priority": "LOW"}, **{"Idempotency-Key": "k"})
     assert (other.status_code, other.json()["code"]) == (409, "idempotency_conflict")
 
 

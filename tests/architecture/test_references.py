@@ -113,7 +113,7 @@ def test_the_profile_of_an_operation_is_the_described_one(operation: type[Operat
         "right": operation.right.value,
         "capability": operation.capability.value,
         "plan": "yes" if operation.needs_plan else "no",
-        "payload": ", ".join(name for name in operation.payload.model_fields if name != "version"),
+        "payload": ", ".join(name for name in operation.payload.model_fields if name != "version") or "none",
     }
 
 

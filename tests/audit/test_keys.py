@@ -70,7 +70,7 @@ def test_file_open_to_others_is_refused(tmp_path: Path, mode: int) -> None:
         (b"k1\n", "too weak"),
         (b"k1 " + b"ab" * 31 + b"\n", "too weak"),
         (b"k1 " + b"00" * 32 + b"\n", "too weak"),
-        (b"k1 not-hexadecimal\n", "not hexadecimal"),
+        (b"k1 not-hexadecimal\n", "<hexadecimal key>"),
         (b"\xff\xfe\n", "plain ASCII"),
     ],
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from accounts.roles import Right
-from jobs.exceptions import AttemptFailed, NotStarted, WorkLost
+from jobs.exceptions import AttemptFailed, CancelAsked, NotStarted, WorkLost
 from jobs.models import Job
 from jobs.operation import Context, Intention, Operation, Payload, Result, Step
 from jobs.profile import Category, OnLost, Priority, Profile, SiteLock
@@ -17,7 +17,9 @@ from sites.models import Site
 class SamplePayload(Payload):
     """`how`: what the run does. `seconds`: for how long. `mark`: a file that gets a line per run."""
 
-    how: Literal["work", "fail", "refuse", "busy", "lose", "break", "exit", "unsettled"] = "work"
+    how: Literal["work", "fail", "refuse", "busy", "lose", "break", "exit", "unsettled", "unstoppable"] = (
+        "work"
+    )
     seconds: float = 0.0
     mark: str = ""
 
@@ -95,6 +97,8 @@ def _misbehave(how: str) -> None:
         raise NotStarted("the site is busy", busy=True)
     if how == "lose":
         raise WorkLost("the agent died")
+    if how == "unstoppable":
+        raise CancelAsked("asked to stop", stopped=False)
     if how == "break":
         raise RuntimeError("a bug")
     if how == "exit":

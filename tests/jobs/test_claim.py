@@ -106,6 +106,24 @@ def test_a_full_limit_does_not_hide_what_stands_behind_it(cast: Cast, settings: 
     assert [job.pk for job in _claim(1)] == [free.pk]
 
 
+@pytest.mark.django_db
+def test_shared_work_of_a_closed_site_does_not_hide_what_stands_behind_it(cast: Cast) -> None:
+    """One customer's orphan and 300 looks at its site must not stop another's single job."""
+    orphan = claimed(cast.site, "SAMPLE_CHANGE")
+    Job.objects.filter(pk=orphan.pk).update(status=Status.ORPHANED)
+    blocked = submitted(cast.site, "SAMPLE_LOOK")
+    Job.objects.bulk_create([Job(**_columns(blocked)) for _ in range(300)])
+    free = submitted(cast.foreign_site, "SAMPLE_LOOK")
+    assert [job.pk for job in _claim(1)] == [free.pk]
+
+
+@pytest.mark.django_db
+def test_a_time_in_the_past_jumps_no_order(cast: Cast) -> None:
+    first = submitted(cast.site)
+    second = submitted(make_site(cast, "s1.test"), scheduled_at=database_now().replace(year=1990))
+    assert [job.pk for job in _claim()] == [first.pk, second.pk]
+
+
 def _columns(job: Job) -> dict[str, object]:
     skipped = ("id", "uuid", "idempotency_key")
     return {

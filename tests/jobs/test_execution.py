@@ -91,6 +91,18 @@ def test_cancellation_stops_at_a_checkpoint(cast: Cast) -> None:
     assert "working" in job.error_message
 
 
+@pytest.mark.parametrize(
+    ("operation", "status"), [("SAMPLE", Status.CANCELLED), ("SAMPLE_CHANGE", Status.ORPHANED)]
+)
+def test_a_change_that_could_not_be_stopped_is_never_called_cancelled(
+    cast: Cast, operation: str, status: str
+) -> None:
+    """Rules 2 and 6: its site stays closed until a person has looked."""
+    job = claimed(cast.site, operation, {"how": "unstoppable"})
+    pipeline.cancel(operator("root"), job.pk, "not needed")
+    assert _run(job).status == status
+
+
 def test_cancellation_wins_over_a_further_attempt(cast: Cast) -> None:
     """Queue D4."""
     job = claimed(cast.site, payload={"how": "fail"})

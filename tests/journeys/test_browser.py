@@ -58,6 +58,11 @@ def page(browser: Browser, live_server: Any, cast: Cast) -> Iterator[Page]:
     assert complaints == []
 
 
+def test_the_api_s_documents_can_be_read(page: Page, live_server: Any) -> None:
+    page.goto(f"{live_server.url}/api/v1/docs/")
+    expect(page.get_by_text("/api/v1/backups/{code}/restore/")).to_be_visible(timeout=20_000)
+
+
 def test_back_up_watch_and_restore(site: Site, page: Page) -> None:
     page.click(f"text={site.domain}")
     page.click("text=Back up now")

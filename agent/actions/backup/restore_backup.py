@@ -1,6 +1,7 @@
 """backup.restore_backup: unpack beside the site, check, swap at once; or leave the site as it was."""
 
 import os
+import secrets
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from agent.databases import mariadb
 from agent.declarations.backup import RestoreBackup
 from agent.exceptions import ActionFailed
 from agent.operation import OperationView
-from agent.owner import Owner, owner_of
+from agent.owner import Owner, open_to_web, owner_of
 from agent.paths import exchange, home_of, remove_tree
 from agent.web.drivers import web_driver
 
@@ -44,7 +45,7 @@ def run(arguments: RestoreBackup, operation: OperationView) -> dict[str, object]
         rows, status = _swap_and_load(restoring)
     finally:
         # Before the swap this is the copy that was not wanted, after it the site of before.
-        _remove_staging(restoring)
+        _remove(restoring.staging, restoring.operation)
     parts = [replace(part, tables=rows[part.name]) for part in restoring.written.databases]
     return {
         "backup": arguments.backup,
@@ -63,7 +64,9 @@ def _prepare(arguments: RestoreBackup, operation: OperationView) -> Restoring:
     operation.progress(0, "checking the artifact")
     require_checksums(written, made.folder)
     _require_known_databases(written, arguments)
-    staging = policy.sites_root / (STAGING.format(site=arguments.site_id) + arguments.backup)
+    # A name of its own: what an earlier run left may not be removable.
+    name = f"{STAGING.format(site=arguments.site_id)}{arguments.backup}-{secrets.token_hex(4)}"
+    staging = policy.sites_root / name
     home, owner = home_of(policy, arguments.site_id), owner_of(policy, arguments.site_id)
     return Restoring(arguments, operation, written, made.folder, home, staging, owner)
 
@@ -77,7 +80,7 @@ def _require_known_databases(written: Manifest, arguments: RestoreBackup) -> Non
 
 def _stage(restoring: Restoring) -> None:
     for abandoned in restoring.staging.parent.glob(STAGING.format(site=restoring.arguments.site_id) + "*"):
-        remove_tree(abandoned)
+        _remove(abandoned, restoring.operation)
     restoring.staging.mkdir(mode=0o700)
     if restoring.owner is not None:
         os.chown(restoring.staging, restoring.owner.uid, restoring.owner.gid)
@@ -91,6 +94,7 @@ def _stage(restoring: Restoring) -> None:
     with opened(restoring.folder / restoring.written.files.name, compression) as stream:
         files.unpack(stream, restoring.staging, owner=restoring.owner)
     files.require_contents(restoring.staging)
+    open_to_web(restoring.staging, restoring.owner)
 
 
 def _swap_and_load(restoring: Restoring) -> tuple[dict[str, dict[str, int]], int]:
@@ -109,12 +113,12 @@ def _swap_and_load(restoring: Restoring) -> tuple[dict[str, dict[str, int]], int
         raise
 
 
-def _remove_staging(restoring: Restoring) -> None:
+def _remove(staging: Path, operation: OperationView) -> None:
     try:
-        remove_tree(restoring.staging)
-    except OSError as error:
-        # What was asked for is decided already; the next restore of this site tries again to remove them.
-        restoring.operation.event(f"{restoring.staging.name} could not be removed: {error}")
+        remove_tree(staging)
+    except ActionFailed as error:
+        # What was asked for is decided already; the next restore of this site tries again to remove it.
+        operation.event(f"{staging.name} could not be removed: {error}")
 
 
 def _loaded(part: DatabasePart, restoring: Restoring) -> dict[str, int]:

@@ -8,15 +8,14 @@ from pathlib import Path
 from agent.declarations.hosting import CreateSite
 from agent.exceptions import ActionFailed
 from agent.operation import OperationView
-from agent.owner import owner_of
+from agent.owner import Owner, open_to_web, owner_of
 from agent.paths import home_of, make_public_folder
 from agent.runner import call_as
 from agent.web.driver import VirtualHost
 from agent.web.drivers import web_driver
 
-# The home can be passed through but not listed by the web server's user; what is served can be read by it;
-# `data` is the owner's alone.
-HOME_MODE, SERVED_MODE, DATA_MODE = 0o711, 0o755, 0o700
+# What is served can be read by all who get as far; `data` is the owner's alone.
+SERVED_MODE, DATA_MODE = 0o755, 0o700
 FIRST_PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{domain}</title></head>
 <body><h1>{domain}</h1><p>This site is ready for its first files.</p></body></html>
@@ -28,7 +27,7 @@ def run(arguments: CreateSite, operation: OperationView) -> dict[str, object]:
     policy, domain = operation.policy, arguments.domain
     home, owner = home_of(policy, arguments.site_id), owner_of(policy, arguments.site_id)
     operation.progress(10, "home and owner")
-    _make_home(home, owner.uid if owner else os.geteuid(), owner.gid if owner else os.getegid())
+    _make_home(home, owner)
     call_as(owner, fill_home, str(home), FIRST_PAGE.format(domain=domain))
     operation.checkpoint("home made")
     operation.progress(50, "virtual host")
@@ -44,7 +43,8 @@ def run(arguments: CreateSite, operation: OperationView) -> dict[str, object]:
     }
 
 
-def _make_home(home: Path, uid: int, gid: int) -> None:
+def _make_home(home: Path, owner: Owner | None) -> None:
+    uid = owner.uid if owner else os.geteuid()
     make_public_folder(home.parent)
     with suppress(FileExistsError):
         home.mkdir()
@@ -54,8 +54,7 @@ def _make_home(home: Path, uid: int, gid: int) -> None:
     if status.st_uid == os.geteuid() and not any(home.iterdir()):
         # Made just now, or by a run that was killed at this point. The folder above is root's, so nobody can
         # have put another thing in its place.
-        os.chown(home, uid, gid)
-        home.chmod(HOME_MODE)
+        open_to_web(home, owner)
     elif status.st_uid != uid:
         raise ActionFailed(f"{home} belongs to uid {status.st_uid}, not to the site's {uid}; move it away")
 

@@ -14,6 +14,7 @@ from agent.actions.backup import create_backup, delete_backup, restore_backup, v
 from agent.actions.hosting import create_site
 from agent.declarations.backup import CreateBackup, DatabaseRef, DeleteBackup, RestoreBackup, VerifyBackup
 from agent.declarations.hosting import CreateSite
+from agent.owner import WEB_GROUP
 from agent.policy import Policy
 from tests.agent.actions.view import RecordingView
 
@@ -65,7 +66,7 @@ class Ground:
     def make_home(self, site_id: int = 1) -> Path:
         """Make a home with one page, as create_site leaves it."""
         home = self.home(site_id)
-        for folder, mode in ((home, 0o711), (home / "htdocs", 0o755), (home / "data", 0o700)):
+        for folder, mode in ((home, 0o710), (home / "htdocs", 0o755), (home / "data", 0o700)):
             folder.mkdir()
             folder.chmod(mode)
         (home / "htdocs" / "index.html").write_text(f"site {site_id}\n")
@@ -83,6 +84,7 @@ class Ground:
                 if not stat.S_ISLNK(mode):
                     # A change of owner takes the set-id bits away.
                     os.chmod(path, stat.S_IMODE(mode))
+        os.chown(home, uid, WEB_GROUP)
 
     def create_site(self, site_id: int = 1, domain: str = DOMAIN, *aliases: str) -> dict[str, Any]:
         self.view = RecordingView(self.policy, site_id=site_id)

@@ -22,7 +22,7 @@ def test_a_new_site_is_served_and_its_owner_s_alone(serving: Ground) -> None:
         "status": 200,
     }
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (home, home / "htdocs", home / "data")}
-    assert modes == {"1": 0o711, "htdocs": 0o755, "data": 0o700}
+    assert modes == {"1": 0o710, "htdocs": 0o755, "data": 0o700}
     for name in (DOMAIN, "www.road.test", "ROAD.test.", f"{DOMAIN}:80"):
         assert DOMAIN.encode() in ask(serving.policy.web_address, "/", name).body
 
@@ -82,7 +82,7 @@ def test_a_broken_file_of_another_site_is_named(ground: Ground) -> None:
 def test_a_home_that_a_killed_run_left_half_made_is_finished(ground: Ground) -> None:
     ground.home().mkdir(mode=0o700)
     assert ground.create_site()["owner_uid"] == ground.uid()
-    assert stat.S_IMODE(ground.home().stat().st_mode) == 0o711
+    assert stat.S_IMODE(ground.home().stat().st_mode) == 0o710
 
 
 def test_a_home_of_somebody_else_s_is_not_taken(ground: Ground) -> None:

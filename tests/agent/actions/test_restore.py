@@ -61,7 +61,7 @@ def test_a_home_that_is_gone_is_made_anew(site: Ground) -> None:
     assert not site.home().exists() and site.left_overs() == []
     site.restore()
     assert (site.home() / "htdocs" / "index.html").read_text() == "site 1\n"
-    assert (site.home().stat().st_mode & 0o7777, site.home().stat().st_uid) == (0o711, site.uid())
+    assert (site.home().stat().st_mode & 0o7777, site.home().stat().st_uid) == (0o710, site.uid())
 
 
 def test_a_neighbour_with_a_longer_number_is_untouched(site: Ground) -> None:
