@@ -141,6 +141,7 @@ AXES_FAILURE_LIMIT = environment.whole(env, "CHP_LOGIN_FAILURES", 10, 3, 1000)
 AXES_COOLOFF_TIME = 1  # hours
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True
+AXES_USERNAME_CALLABLE = "accounts.login_names.tried_name"
 AXES_ENABLE_ACCESS_FAILURE_LOG = False
 AXES_VERBOSE = False
 # The peer's own address counts: headers that a client can write do not (panel-security S14).
