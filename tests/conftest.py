@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 from django.db import connection
+from hypothesis import settings as hypothesis_settings
 
 from tests.cast import cast
 from tests.environment import STATE
@@ -13,6 +14,10 @@ from tests.installation import installation
 from tests.processes import ROOT, start_worker
 
 __all__ = ["cast", "installation", "start_worker"]
+
+# The suite says the same twice in a row; looking for new examples is another run's business.
+hypothesis_settings.register_profile("suite", derandomize=True, deadline=None)
+hypothesis_settings.load_profile("suite")
 
 
 @pytest.fixture(scope="session")
