@@ -7,7 +7,7 @@ from accounts.actor import operator
 from audit.models import AuditEntry
 from jobs import pipeline, recovery
 from jobs.execution import run_attempt
-from jobs.models import EventType, Job, JobEvent, Plan, PlanState
+from jobs.models import EventType, Job, JobEvent
 from jobs.states import Status
 from tests.cast import Cast
 from tests.jobs.samples import claimed
@@ -72,9 +72,6 @@ def test_a_result_that_comes_late_becomes_an_event_and_changes_nothing(cast: Cas
     """Rule 1; queue A5: the site was handed to a newer claim meanwhile."""
     job = claimed(cast.site)
     old_token = job.claim_token
-
-    class Moved(Exception):
-        pass
 
     Job.objects.filter(pk=job.pk).update(claim_token="2:newer", epoch=2)
     run_attempt(job.pk, old_token)
@@ -176,9 +173,3 @@ def test_no_transaction_is_open_while_the_work_is_done(cast: Cast) -> None:
     finally:
         Sample.run = original  # type: ignore[method-assign]
     assert seen == [depth]
-
-
-def test_a_plan_is_used_up_by_its_run(cast: Cast) -> None:
-    job = claimed(cast.site)
-    assert job.plan is None
-    assert not Plan.objects.filter(state=PlanState.USED).exists()

@@ -16,7 +16,7 @@ from audit.verification import verify_trail
 from backups.models import Backup, Integrity, ScheduleType
 from chp_site.demo import content, snapshot
 from jobs import pipeline
-from jobs.models import EventType, Job, JobEvent, JobPolicy
+from jobs.models import EventType, Job, JobEvent, JobPolicy, PlanState
 from jobs.request import JobRequest
 from jobs.states import ENDED, Status
 from provisioning.ordering import Order, order_site
@@ -117,6 +117,7 @@ def test_backed_up_verified_damaged_and_restored_to_the_byte(site: Site, install
     assert job.status == Status.SUCCESS, job.error_message
     assert before.differences(snapshot.of(home)) == []
     assert b"Nordlicht Bakery" in served(site)
+    assert job.plan is not None and job.plan.state == PlanState.USED
     safety = Backup.objects.get(schedule_type=ScheduleType.PRE_RESTORE)
     assert safety.integrity == Integrity.VERIFIED
     assert verify_trail().verdict.problem is None
