@@ -6,12 +6,13 @@ set -euo pipefail
 declare -A programs=(
   [postgresql]="/usr/lib/postgresql/*/bin/initdb" [mariadb-server]="/usr/sbin/mariadbd" [mariadb-client]="/usr/bin/mariadb"
   [zstd]="/usr/bin/zstd" [sqlite3]="/usr/bin/sqlite3" [acl]="/usr/bin/setfacl" [attr]="/usr/bin/setfattr"
-  [chromium]="/usr/bin/chromium"
+  [chromium]="/usr/bin/chromium" [systemd]="/usr/bin/systemd-analyze"
 )
 declare -A groups=(
   [postgresql]="every database test on PostgreSQL" [mariadb-server]="MariaDB dumps" [mariadb-client]="MariaDB dumps"
   [zstd]="zstd archives (gzip is used instead)" [sqlite3]="restore by hand" [acl]="ACL in backups"
   [attr]="extended attributes in backups" [chromium]="pages in a browser"
+  [systemd]="checks of the systemd units"
 )
 missing=()
 for package in "${!programs[@]}"; do

@@ -9,6 +9,7 @@ import secrets
 import shutil
 import sys
 import tempfile
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,16 @@ os.environ.update(
     CHP_DATABASE_URL=_database_url(),
     DJANGO_SETTINGS_MODULE="chp_site.settings",
 )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Let CHP_REQUIRE_SERVICES=1 make a failure of every skip, whatever the reason for it is."""
+    report = yield
+    if report.skipped and not hasattr(report, "wasxfail") and os.environ.get("CHP_REQUIRE_SERVICES") == "1":
+        report.outcome = "failed"
+        report.longrepr = f"skipped, though CHP_REQUIRE_SERVICES=1: {report.longrepr}"
+    return report
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
