@@ -171,6 +171,16 @@ CHP_TYPE_LIMITS = {
     job_type: environment.whole(env, f"MAX_{job_type}_WORKERS", 1, 0, 64)
     for job_type in ("BACKUP", "RESTORE", "REPAIR")
 }
+CHP_TYPE_LIMITS_PER_SERVER = {"HEALTH": environment.whole(env, "MAX_HEALTH_JOBS_PER_SERVER", 2, 0, 64)}
+# 0: no limit but the others.
+MAX_JOBS_PER_SERVER = environment.whole(env, "MAX_JOBS_PER_SERVER", 0, 0, 64)
+CHP_HEAVY_LIMITS = {
+    resource: environment.whole(env, f"MAX_HEAVY_{resource.upper()}_JOBS", most, 1, 64)
+    for resource, most in (("disk", 2), ("database", 2), ("network", 4))
+}
+CHP_AGING_HOURS = environment.bounded(env, "CHP_AGING_HOURS", 6, 0, 8_760)
+CHP_JOB_RETENTION_DAYS = environment.whole(env, "CHP_JOB_RETENTION_DAYS", 180, 0, 36_500)
+CHP_KEY_RETENTION_DAYS = environment.whole(env, "CHP_KEY_RETENTION_DAYS", 400, 1, 36_500)
 CHP_HEARTBEAT_SECONDS = environment.bounded(env, "CHP_HEARTBEAT_SECONDS", 30, 0.1, 600)
 CHP_STALE_BEATS = environment.whole(env, "CHP_STALE_BEATS", 5, 2, 100)
 CHP_POLL_SECONDS = environment.bounded(env, "CHP_POLL_SECONDS", 2, 0.05, 60)

@@ -1,6 +1,10 @@
 """Which work excludes which on one site. Derived from profiles; there is no second table."""
 
-from jobs.profile import SiteLock
+from collections.abc import Mapping
+
+from jobs.profile import Profile, SiteLock
+
+Matrix = dict[str, dict[str, str]]
 
 
 def must_wait(running_lock: str, running_mutates: bool, asked_lock: str, asked_mutates: bool) -> bool:
@@ -21,3 +25,16 @@ def agent_lock(lock: str, mutates: bool) -> str:
     if lock == SiteLock.EXCLUSIVE:
         return "mutating" if mutates else "exclusive"
     return lock.lower()
+
+
+def matrix(profiles: Mapping[str, Profile]) -> Matrix:
+    """Give, for each running and each asked type on one site, "wait" or "allowed"."""
+    return {
+        running: {asked: _word(one, other) for asked, other in profiles.items()}
+        for running, one in profiles.items()
+    }
+
+
+def _word(running: Profile, asked: Profile) -> str:
+    waits = must_wait(running.lock, running.mutating, asked.lock, asked.mutating)
+    return "wait" if waits else "allowed"

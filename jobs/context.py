@@ -3,6 +3,8 @@
 import os
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
@@ -25,17 +27,21 @@ from sites.models import Site
 
 
 class SlotContext:
-    """The context of one attempt, used by one slot. Every write matches the attempt's claim token."""
+    """The context of one attempt, used by one slot. Every write matches the attempt's claim token.
 
-    def __init__(self, job: Job) -> None:
+    `fetched` is when the slot got the job, of the monotonic clock.
+    """
+
+    def __init__(self, job: Job, fetched: float) -> None:
         if job.site is None or job.server is None or job.deadline_at is None:
             raise OwnershipLost(f"{job.code} has no site, server or deadline.")
         self.job = job
         self.site: Site = job.site
         self.acted = False
         self._has_lock = False
-        left = (job.deadline_at - insist(database_now)).total_seconds()
-        self._ends = time.monotonic() + left
+        self._ends = time.monotonic() + _seconds_left(job)
+        self._unwritten: list[Line] = []
+        self._fetched = fetched
         self._supervisor = os.getppid()
         self._share = (0, 100)
         self._session = AgentSession(
@@ -74,7 +80,18 @@ class SlotContext:
     ) -> None:
         """Add a line to the history, if the attempt still owns the job."""
         line = Line(event_type, message, level, data or {})
+        if self.job.brief and event_type == EventType.STARTED:
+            # Brief work ends at once, and its beginning is written with its end, at its own time.
+            passed = timedelta(seconds=time.monotonic() - self._fetched)
+            claimed = self.job.started_at
+            self._unwritten.append(replace(line, at=claimed + passed if claimed else None))
+            return
         insist(lambda: self._append(line), giving_up=self._abandoned)
+
+    @property
+    def unwritten(self) -> tuple[Line, ...]:
+        """Give the lines that are still to be written."""
+        return tuple(self._unwritten)
 
     def agent(self, step: str, declared: Declaration, *, share: tuple[int, int] = (0, 100)) -> Result:
         """Have the agent do one declared action and give its result."""
@@ -139,8 +156,16 @@ class SlotContext:
     def _append(self, line: Line) -> None:
         with transaction.atomic():
             if self._mine().exists():
-                events.append(self.job, [line], database_now())
+                events.append(self.job, [*self._unwritten, line], database_now())
+        self._unwritten = []
 
     def _abandoned(self) -> bool:
         # A slot whose supervisor died has nobody who beats for it: its job will be handed out again.
         return os.getppid() != self._supervisor
+
+
+def _seconds_left(job: Job) -> float:
+    if job.brief or job.deadline_at is None:
+        # Claimed together with others, which ran before it: its own time begins now.
+        return float(job.timeout_seconds)
+    return (job.deadline_at - insist(database_now)).total_seconds()

@@ -1,7 +1,8 @@
 """EXECUTION: one attempt of one job inside a slot, from the claim to the recorded end."""
 
 import logging
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,14 +29,19 @@ from jobs.exceptions import (
 from jobs.models import EventType, Job, Level, PlanState
 from jobs.operation import Operation, Payload, Result
 from jobs.request import validated_payload
-from jobs.states import Status
+from jobs.states import HELD, Status
 from jobs.transitions import Move
 
 logger = logging.getLogger(__name__)
 # Seconds until a job whose work was lost on the server is tried again.
 AFTER_LOSS = 5.0
 MOST_PAUSES = 20
+# A hand of brief jobs that takes longer is cut short; ends of brief jobs wait for each other at most so long.
+HAND_SECONDS = 1.0
+FLUSH_SECONDS = 0.1
 Settle = Callable[[Job], None]
+# A claimed job: its key and the token of the claim.
+Order = tuple[int, str]
 
 
 def _nothing(job: Job) -> None:
@@ -44,39 +50,96 @@ def _nothing(job: Job) -> None:
 
 @dataclass(frozen=True)
 class End:
-    """How an attempt ended: the wished state, the event, columns, and what the operation writes with it."""
+    """How an attempt ended: the wished state, the event, columns, and what the operation writes with it.
+
+    `before` are lines of the history that were not written yet.
+    """
 
     to: Status
     line: Line
     values: dict[str, Any] = field(default_factory=dict)
     settle: Settle = _nothing
+    before: tuple[Line, ...] = ()
 
 
 def run_attempt(job_id: int, token: str) -> None:
     """Run the attempt that this claim token stands for and record its end."""
-    rows = Job.objects.select_related("site", "customer", "server", "plan")
-    job = insist(lambda: rows.filter(pk=job_id, claim_token=token).first())
-    if job is None:
-        logger.warning("claim %s of job %s is no longer in force", token.partition(":")[0], job_id)
-        return
-    end = _attempt(job)
-    if end is not None:
-        insist(lambda: _record(job, end))
+    run_hand([(job_id, token)])
 
 
-def _attempt(job: Job) -> End | None:
+def run_hand(orders: Sequence[Order], begun: Callable[[int], None] = lambda position: None) -> None:
+    """Run the attempts of a hand, one after another, and record their ends.
+
+    `begun` is told the position of each as it begins. Only brief jobs come several at a time: their ends are
+    recorded together, within FLUSH_SECONDS. Where a hand takes longer than HAND_SECONDS, what was not begun
+    is handed back, so that another slot may take it.
+    """
+    hand = _Hand(insist(lambda: _claimed(orders)))
+    started = time.monotonic()
+    for position, (job_id, _) in enumerate(orders):
+        job = hand.jobs.get(job_id)
+        if job is None:
+            continue
+        if position and time.monotonic() - started > HAND_SECONDS:
+            break
+        begun(position)
+        hand.run(job)
+    hand.flush()
+    rest = list(hand.jobs.values())
+    if rest:
+        insist(lambda: recovery.hand_back(rest, "another job of the same slot took long"))
+
+
+def _claimed(orders: Sequence[Order]) -> dict[int, Job]:
+    rows = Job.objects.select_related("site", "customer", "server", "plan").filter(status__in=HELD)
+    found = rows.in_bulk([job_id for job_id, _ in orders])
+    in_force = {pk: found[pk] for pk, token in orders if pk in found and found[pk].claim_token == token}
+    for pk, _ in orders:
+        if pk not in in_force:
+            logger.warning("the claim of job %s is no longer in force", pk)
+    return in_force
+
+
+class _Hand:
+    """The jobs that are still to be begun, and the ends that are still to be recorded."""
+
+    def __init__(self, jobs: dict[int, Job]) -> None:
+        self.jobs = jobs
+        self._ends: list[tuple[Job, End]] = []
+        self._fetched = time.monotonic()
+        self._oldest = 0.0
+
+    def run(self, job: Job) -> None:
+        """Run one attempt and keep its end; record those that have waited long enough."""
+        del self.jobs[job.pk]
+        end = _attempt(job, self._fetched)
+        if end is not None:
+            self._oldest = self._oldest if self._ends else time.monotonic()
+            self._ends.append((job, end))
+        if self._ends and time.monotonic() - self._oldest > FLUSH_SECONDS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Record the ends, for as long as the database takes to let it."""
+        ends, self._ends = self._ends, []
+        if ends:
+            insist(lambda: _record(ends))
+
+
+def _attempt(job: Job, fetched: float) -> End | None:
     try:
         operation = registry.operation(job.job_type)
-        context = SlotContext(job)
+        context = SlotContext(job, fetched)
     except Refused as error:
         return _failed(None, str(error), error.code)
     except OwnershipLost as error:
         logger.warning("%s: %s", job.code, error)
         return None
     try:
-        return _run(job, operation, context)
+        end = _run(job, operation, context)
     finally:
         context.close()
+    return replace(end, before=context.unwritten) if end is not None else None
 
 
 def _run(job: Job, operation: Operation, context: SlotContext) -> End | None:
@@ -196,34 +259,59 @@ def _broken(job: Job, operation: Operation, context: SlotContext, error: Excepti
     return _failed(operation, message, "internal")
 
 
-def _record(job: Job, end: End) -> None:
-    """Record the end in one transaction; where the claim is no longer in force, as a late result only."""
+def _record(ends: Sequence[tuple[Job, End]]) -> None:
+    """Record ends in one transaction; where a claim is no longer in force, as a late result only.
+
+    Where what one operation wants to write cannot be written, each end is recorded by itself.
+    """
     try:
         with transaction.atomic():
-            if not _settle(job, end):
-                _record_late(job, end)
+            _settle(ends)
     except TROUBLE:
         raise
     except Exception as error:  # what the operation wants to write cannot be written: the end still counts
+        if len(ends) > 1:
+            for one in ends:
+                _record_alone(one)
+            return
+        ((job, _),) = ends
         logger.exception("%s: its result could not be settled", job.code)
         with transaction.atomic():
-            _settle(job, _unsettled(job, error))
+            _settle([(job, _unsettled(job, error))])
 
 
-def _settle(job: Job, end: End) -> bool:
-    current = recovery.locked(job)
-    if current is None:
-        return False
-    end.settle(current)
+def _record_alone(one: tuple[Job, End]) -> None:
+    insist(lambda: _record([one]))
+
+
+def _settle(ends: Sequence[tuple[Job, End]]) -> None:
+    current = {row.pk: row for row in recovery.locked_claims([job for job, _ in ends])}
+    moves = [_settled(current[job.pk], end) for job, end in ends if job.pk in current]
+    transitions.apply(moves)
+    late = _late([(job, end) for job, end in ends if job.pk not in current])
+    if late:
+        _record_late(late)
+
+
+def _late(ends: Sequence[tuple[Job, End]]) -> list[tuple[Job, End]]:
+    """Give those whose job went another way. Not: recorded, but the answer was lost with the connection."""
+    columns = ("pk", "epoch", "status")
+    rows = Job.objects.filter(pk__in=[job.pk for job, _ in ends]).values_list(*columns) if ends else ()
+    recorded = set(rows)
+    return [(job, end) for job, end in ends if (job.pk, job.epoch, end.to.value) not in recorded]
+
+
+def _settled(job: Job, end: End) -> Move:
+    """Let the operation write what is true now, and give the move that goes with it."""
+    end.settle(job)
     to, line = end.to, end.line
-    if current.status == Status.CANCEL_REQUESTED and to == Status.QUEUED:
+    if job.status == Status.CANCEL_REQUESTED and to == Status.QUEUED:
         # Cancellation wins over a further attempt (queue D4); work that has ended first keeps its end.
         to, line = Status.CANCELLED, Line(EventType.CANCELLED, f"cancelled instead of: {line.message}")
-    if current.plan is not None and to != Status.QUEUED:
-        current.plan.state = PlanState.USED
-        current.plan.save(update_fields=["state"])
-    worker = f"{current.worker_name} (worker)"
-    return bool(transitions.apply([Move(current, to, line, worker, "SYSTEM", end.values)]))
+    if job.plan is not None and to != Status.QUEUED:
+        job.plan.state = PlanState.USED
+        job.plan.save(update_fields=["state"])
+    return Move(job, to, line, f"{job.worker_name} (worker)", "SYSTEM", end.values, end.before)
 
 
 def _unsettled(job: Job, error: Exception) -> End:
@@ -235,17 +323,22 @@ def _unsettled(job: Job, error: Exception) -> End:
     return End(to, Line(event, message, Level.ERROR), values)
 
 
-def _record_late(job: Job, end: End) -> None:
-    message = f"late result of claim {job.epoch} ignored: {end.to} ({end.line.message})"
-    events.append(job, [Line(EventType.LATE_RESULT, message, Level.WARNING)], database_now())
-    trail.record(
-        trail.Entry(
-            Action.JOB_RESULT_LATE,
-            f"{job.worker_name} (worker)",
-            "SYSTEM",
-            tenant=job.customer.code if job.customer else "",
-            target=job.code,
-            reason=message,
-            result="ignored",
-        )
+def _record_late(late: Sequence[tuple[Job, End]]) -> None:
+    told = [
+        (job, f"late result of claim {job.epoch} ignored: {end.to} ({end.line.message})") for job, end in late
+    ]
+    lines = [(job, Line(EventType.LATE_RESULT, message, Level.WARNING)) for job, message in told]
+    events.write(lines, database_now())
+    trail.record(*[_late_entry(job, message) for job, message in told])
+
+
+def _late_entry(job: Job, message: str) -> trail.Entry:
+    return trail.Entry(
+        Action.JOB_RESULT_LATE,
+        f"{job.worker_name} (worker)",
+        "SYSTEM",
+        tenant=job.customer.code if job.customer else "",
+        target=job.code,
+        reason=message,
+        result="ignored",
     )

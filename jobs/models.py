@@ -9,7 +9,7 @@ from django.db import models
 
 from accounts.models import Customer
 from jobs.profile import Category, OnLost, Priority, SiteLock
-from jobs.states import CLOSING, Status
+from jobs.states import CLOSING, ENDED, HEADS, WAITING, Readiness, Status
 from sites.models import Server, Site
 
 CODE = re.compile(r"JOB-0*([1-9][0-9]{0,17})")
@@ -58,6 +58,15 @@ class Plan(models.Model):
         return f"{PLAN_PREFIXES[self.kind]}-{self.pk:06d}"
 
 
+# How jobs are handed out within a type.
+ORDER = ("priority", "turn", "scheduled_at", "id")
+READY = models.Q(readiness=Readiness.READY)
+
+
+def _is_in(values: tuple[Readiness, ...]) -> models.Q:
+    return models.Q(readiness__in=[value.value for value in values])
+
+
 class Job(models.Model):
     """One unit of work, with the policy that was in force when it was asked for."""
 
@@ -68,9 +77,12 @@ class Job(models.Model):
     priority = models.PositiveSmallIntegerField(
         choices=[(priority.value, priority.name) for priority in Priority]
     )
-    site = models.ForeignKey(Site, null=True, blank=True, on_delete=models.PROTECT, related_name="jobs")
+    # No index of their own: those of two columns below begin with them.
+    site = models.ForeignKey(
+        Site, null=True, blank=True, on_delete=models.PROTECT, related_name="jobs", db_index=False
+    )
     customer = models.ForeignKey(
-        Customer, null=True, blank=True, on_delete=models.PROTECT, related_name="jobs"
+        Customer, null=True, blank=True, on_delete=models.PROTECT, related_name="jobs", db_index=False
     )
     server = models.ForeignKey(Server, null=True, blank=True, on_delete=models.PROTECT, related_name="jobs")
     plan = models.OneToOneField(Plan, null=True, blank=True, on_delete=models.PROTECT, related_name="job")
@@ -87,6 +99,36 @@ class Job(models.Model):
     idempotency_key = models.CharField(max_length=255, null=True, blank=True)  # noqa: DJ001
     fingerprint = models.CharField(max_length=64)
 
+    readiness = models.CharField(
+        max_length=10, choices=Readiness.choices, default=Readiness.NONE, blank=True, editable=False
+    )
+    # Only jobs that keep a site closed are named here, and those are never pruned: the database need not
+    # look for references at each deletion.
+    blocked_by = models.ForeignKey(
+        "self",
+        null=True,
+        blank=True,
+        on_delete=models.DO_NOTHING,
+        related_name="+",
+        db_index=False,
+        db_constraint=False,
+        editable=False,
+    )
+    turn = models.BigIntegerField(default=0, help_text="Its customer's turn within its priority.")
+    waiting_since = models.DateTimeField(null=True, blank=True, help_text="From when its aging counts.")
+    # Both are of one chain, which is pruned whole.
+    cancelled_with = models.ForeignKey(
+        "self",
+        null=True,
+        blank=True,
+        on_delete=models.DO_NOTHING,
+        related_name="+",
+        db_index=False,
+        db_constraint=False,
+        editable=False,
+        help_text="The failed or cancelled job that called it off; retrying that one revives it.",
+    )
+
     created_at = models.DateTimeField()
     scheduled_at = models.DateTimeField()
     started_at = models.DateTimeField(null=True, blank=True)
@@ -96,6 +138,7 @@ class Job(models.Model):
 
     worker_id = models.UUIDField(null=True, blank=True)
     worker_name = models.CharField(max_length=100, blank=True)
+    place = models.PositiveSmallIntegerField(null=True, blank=True, help_text="Slot of the worker.")
     epoch = models.PositiveIntegerField(default=0)
     claim_token = models.CharField(max_length=64, blank=True)
     attempt = models.PositiveIntegerField(default=0)
@@ -107,6 +150,8 @@ class Job(models.Model):
     on_lost = models.CharField(max_length=20, choices=_choices(OnLost))
     lock = models.CharField(max_length=20, choices=_choices(SiteLock))
     mutating = models.BooleanField()
+    heavy = models.CharField(max_length=40, blank=True, help_text="disk, database, network: used heavily.")
+    brief = models.BooleanField(default=False)
 
     progress_percent = models.PositiveSmallIntegerField(default=0)
     progress_step = models.CharField(max_length=200, blank=True)
@@ -125,15 +170,51 @@ class Job(models.Model):
             ),
         ]
         indexes: ClassVar = [
+            # What a claim reads, by type and, where a server is full, by type and server.
+            models.Index(fields=["job_type", *ORDER], condition=READY, name="job_claim"),
+            models.Index(fields=["job_type", "server", *ORDER], condition=READY, name="job_claim_on_server"),
+            models.Index(fields=["priority", "turn"], condition=READY, name="job_turn"),
             models.Index(
-                fields=["priority", "scheduled_at", "id"],
-                condition=models.Q(status="QUEUED"),
-                name="job_claim",
+                fields=["customer", "priority", "turn"], condition=_is_in(WAITING), name="job_customer_turn"
+            ),
+            # What becomes ready next: by its time, on its site, behind its kind, when its blocker goes.
+            models.Index(
+                fields=["scheduled_at"], condition=models.Q(readiness=Readiness.LATER), name="job_later"
+            ),
+            models.Index(fields=["site", "job_type"], condition=_is_in(HEADS), name="job_head"),
+            models.Index(
+                fields=["site", "job_type", *ORDER],
+                condition=models.Q(readiness=Readiness.BEHIND),
+                name="job_behind",
+            ),
+            models.Index(
+                fields=["blocked_by"], condition=models.Q(readiness=Readiness.SITE), name="job_blocked"
+            ),
+            models.Index(fields=["id"], condition=models.Q(readiness=Readiness.PARENT), name="job_dependent"),
+            models.Index(
+                fields=["cancelled_with"],
+                condition=models.Q(cancelled_with__isnull=False),
+                name="job_cancelled_with",
+            ),
+            models.Index(
+                fields=["waiting_since"],
+                condition=_is_in(WAITING) & models.Q(priority__gt=Priority.HIGH),
+                name="job_aging",
             ),
             models.Index(
                 fields=["heartbeat_at"],
                 condition=models.Q(status__in=[status.value for status in CLOSING]),
                 name="job_held",
+            ),
+            models.Index(
+                fields=["site"],
+                condition=models.Q(status__in=[status.value for status in CLOSING]),
+                name="job_closing",
+            ),
+            models.Index(
+                fields=["completed_at"],
+                condition=models.Q(status__in=[status.value for status in ENDED]),
+                name="job_ended",
             ),
             models.Index(fields=["site", "-id"], name="job_by_site"),
             models.Index(fields=["customer", "-id"], name="job_by_customer"),
@@ -158,6 +239,91 @@ def job_id_of(code: str) -> int | None:
     """Give the key that a code such as JOB-000241 (or JOB-241) stands for, or None if it is no code."""
     match = CODE.fullmatch(code.strip().upper())
     return int(match[1]) if match else None
+
+
+class JobDependency(models.Model):
+    """One job waits for another to come to a good end. Never changed once both are there: no cycles."""
+
+    job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="waits_for")
+    parent = models.ForeignKey(Job, on_delete=models.PROTECT, related_name="dependents")
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["job", "parent"], name="one_dependency_per_pair"),
+            models.CheckConstraint(
+                condition=~models.Q(job=models.F("parent")), name="no_job_waits_for_itself"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.job_id} waits for {self.parent_id}"
+
+
+class SiteGate(models.Model):
+    """What keeps a site closed, one row per site: who changes that takes this row's lock first.
+
+    The counts are worked out anew from the rows of jobs at each change, never added to, so they cannot
+    leak. The checks are the database's own refusal of what `jobs.conflicts` forbids.
+    """
+
+    site = models.OneToOneField(Site, primary_key=True, on_delete=models.CASCADE, related_name="+")
+    exclusive = models.PositiveIntegerField(default=0)
+    mutating = models.PositiveIntegerField(default=0)
+    shared = models.PositiveIntegerField(default=0)
+    paused = models.BooleanField(default=False)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.CheckConstraint(condition=models.Q(exclusive__lte=1), name="at_most_one_exclusive_job"),
+            models.CheckConstraint(
+                condition=models.Q(mutating=0) | models.Q(shared=0), name="no_shared_job_beside_a_change"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"gate of site {self.site_id}"
+
+
+class PauseScope(models.TextChoices):
+    """What a pause holds back."""
+
+    ALL = "ALL", "everything"
+    TYPE = "TYPE", "a type"
+    SERVER = "SERVER", "a server"
+    SITE = "SITE", "a site"
+
+
+class Pause(models.Model):
+    """Work that is held back, by whom and why. What already runs is not touched."""
+
+    scope = models.CharField(max_length=10, choices=PauseScope.choices)
+    # all, type:BACKUP, server:3, site:7
+    target = models.CharField(max_length=60, unique=True, editable=False)
+    job_type = models.CharField(max_length=40, blank=True)
+    server = models.ForeignKey(Server, null=True, blank=True, on_delete=models.CASCADE, related_name="+")
+    site = models.ForeignKey(Site, null=True, blank=True, on_delete=models.CASCADE, related_name="+")
+    paused_by = models.CharField(max_length=200, editable=False)
+    reason = models.CharField(max_length=1000)
+    since = models.DateTimeField(editable=False)
+
+    class Meta:
+        ordering: ClassVar = ["since"]
+
+    def __str__(self) -> str:
+        what = self.job_type or self.server or self.site
+        return f"{self.get_scope_display()} {what}" if what else self.get_scope_display()
+
+
+class UsedKey(models.Model):
+    """An idempotency key whose job was pruned: a client that asks again late is not served twice."""
+
+    key = models.CharField(max_length=255, unique=True)
+    fingerprint = models.CharField(max_length=64)
+    job_code = models.CharField(max_length=30)
+    pruned_at = models.DateTimeField(db_index=True)
+
+    def __str__(self) -> str:
+        return self.key
 
 
 class EventType(models.TextChoices):
@@ -221,9 +387,15 @@ class Worker(models.Model):
     started_at = models.DateTimeField()
     polled_at = models.DateTimeField(help_text="When it last asked for work: what liveness means here.")
     stopped_at = models.DateTimeField(null=True, blank=True)
+    clock_skew_seconds = models.FloatField(
+        null=True, blank=True, help_text="Its clock minus the database's, at its last beat."
+    )
 
     class Meta:
         ordering: ClassVar = ["-started_at"]
+        indexes: ClassVar = [
+            models.Index(fields=["polled_at"], condition=models.Q(stopped_at=None), name="worker_alive")
+        ]
 
     def __str__(self) -> str:
         return self.name
@@ -243,6 +415,9 @@ class JobPolicy(models.Model):
         null=True,
         blank=True,
         help_text="At most this many at once; it may only lower the configured ceiling.",
+    )
+    concurrency_per_server = models.PositiveIntegerField(
+        null=True, blank=True, help_text="At most this many at once on one server."
     )
 
     class Meta:

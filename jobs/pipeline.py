@@ -7,6 +7,8 @@
 `jobs.execution` from LOCK to AUDIT. Faces call this module and nothing below it to start or stop work.
 """
 
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -16,17 +18,28 @@ from accounts.actor import Actor
 from audit import trail
 from audit.actions import Action
 from audit.clock import database_now
-from jobs import authorization, events, plan, registry, transitions
+from jobs import authorization, bell, chain, events, gates, plan, readiness, registry, transitions
 from jobs.events import Line
-from jobs.exceptions import Forbidden, Invalid, KeyConflict, NotVisible, Refused, WrongState
-from jobs.models import EventType, Job, Plan
+from jobs.exceptions import (
+    ApprovalRequired,
+    Forbidden,
+    Invalid,
+    KeyConflict,
+    NotReady,
+    NotVisible,
+    Refused,
+    WrongState,
+)
+from jobs.gates import Gates
+from jobs.models import EventType, Job, JobDependency, Plan, UsedKey, job_id_of
 from jobs.operation import Intention, Operation, Payload
 from jobs.policies import Policy, policy_of
 from jobs.profile import Priority
 from jobs.queries import job_visible_to
 from jobs.request import JobRequest, digest, require_bounds, validated_payload
-from jobs.states import Status, may_move
+from jobs.states import SATISFIED, Readiness, Status, may_move
 from jobs.transitions import Move
+from jobs.turns import Turns
 from sites.models import Site
 from sites.queries import rights_on
 
@@ -82,12 +95,30 @@ def submit(actor: Actor, request: JobRequest) -> Submission:
     denial in the trail, which has its own transaction: a caller that has one open records the refusal
     itself, by `record_refusal`, once its own is rolled back.
     """
+    return submit_chain(actor, [request])[0]
+
+
+def submit_chain(actor: Actor, requests: Sequence[JobRequest]) -> list[Submission]:
+    """Create several jobs that wait for each other, all or none; give them in the order of the requests.
+
+    A job whose parent fails or is called off is called off with it. Raises Refused as `submit` does, and
+    Invalid with the path where the jobs wait for each other in a circle.
+    """
+    current = requests[0] if requests else JobRequest("", 0)
     try:
         with transaction.atomic():
-            return _create(_accept(actor, request))
+            made: dict[int, Submission] = {}
+            accepted = []
+            for current in chain.ordered(requests):
+                accepted.append(_accept(actor, current))
+            held = gates.lock(one.site.pk for one in accepted)
+            for one in accepted:
+                current = one.request
+                made[id(one.request)] = _create(one, held, _parents(one, requests, made))
+            return [made[id(request)] for request in requests]
     except Refused as refusal:
         if not _inside_callers_transaction():
-            record_refusal(actor, request, refusal)
+            record_refusal(actor, current, refusal)
         raise
 
 
@@ -113,15 +144,17 @@ def cancel(actor: Actor, job_id: int, reason: str) -> Job:
 
     Raises NotVisible, Forbidden and WrongState; Invalid where no reason is given.
     """
-    job = job_visible_to(actor, job_id)
-    request = JobRequest(job.job_type, job.site_id or 0, reason=reason)
-    try:
-        with transaction.atomic():
-            return _cancel(actor, Job.objects.select_for_update(of=("self",)).get(pk=job.pk), reason)
-    except Refused as refusal:
-        if not _inside_callers_transaction():
-            record_refusal(actor, request, refusal)
-        raise
+    return _decide(actor, job_id, reason, lambda job: _cancel(actor, job, reason))
+
+
+def retry(actor: Actor, job_id: int, reason: str) -> Job:
+    """Queue a FAILED job again, and for staff an ORPHANED one, with fresh attempts.
+
+    It keeps its code, payload, requester and key; the jobs that were called off with it come back. Raises
+    NotVisible, Forbidden, WrongState, Invalid, and ApprovalRequired for what runs with an approval: that
+    served one run.
+    """
+    return _decide(actor, job_id, reason, lambda job: _retry(actor, job, reason))
 
 
 def resolve(actor: Actor, job_id: int, outcome: Status, reason: str) -> Job:
@@ -129,28 +162,59 @@ def resolve(actor: Actor, job_id: int, outcome: Status, reason: str) -> Job:
 
     Nothing is executed; the site is open again. Raises NotVisible, Forbidden, WrongState, Invalid.
     """
-    job = job_visible_to(actor, job_id)
-    request = JobRequest(job.job_type, job.site_id or 0, reason=reason)
+    return _decide(actor, job_id, reason, lambda job: _resolve(actor, job, outcome, reason))
+
+
+def _decide(actor: Actor, job_id: int, reason: str, decide: Callable[[Job], Move]) -> Job:
+    """Make the move that a person decides for one job, whose row is locked meanwhile."""
+    seen = job_visible_to(actor, job_id)
+    request = JobRequest(seen.job_type, seen.site_id or 0, reason=reason)
     try:
         with transaction.atomic():
-            return _resolve(
-                actor, Job.objects.select_for_update(of=("self",)).get(pk=job.pk), outcome, reason
-            )
+            found = transitions.hold([seen.pk])
+            if not found:
+                raise NotVisible(f"{seen.code} was removed meanwhile.")
+            (job,) = found
+            _require_reason(job, reason)
+            transitions.apply([decide(job)])
+            return job
     except Refused as refusal:
         if not _inside_callers_transaction():
             record_refusal(actor, request, refusal)
         raise
 
 
-def _resolve(actor: Actor, job: Job, outcome: Status, reason: str) -> Job:
+def _retry(actor: Actor, job: Job, reason: str) -> Move:
+    if job.site is None:
+        raise NotVisible(f"{job.code} belongs to no site.")
+    operation = registry.operation(job.job_type)
+    authorization.require(actor, operation, job.site)
+    if job.status == Status.ORPHANED and not actor.may_operate:
+        raise Forbidden(f"Only staff may decide what becomes of {job.code}; ask the hosting company.")
+    if job.status not in (Status.FAILED, Status.ORPHANED):
+        raise WrongState(_why_not_again(job))
+    if operation.needs_plan:
+        raise ApprovalRequired(
+            f"{job.code} ran with an approval that served one run. Ask for the {operation.title} again; "
+            "its new plan needs a new approval."
+        )
+    values = {"scheduled_at": database_now(), "attempt": 0, "error_code": "", "error_message": ""}
+    return Move(job, Status.QUEUED, Line(EventType.RETRY, reason), actor.label, actor.kind, values)
+
+
+def _why_not_again(job: Job) -> str:
+    if job.status == Status.CANCELLED and job.cancelled_with is not None:
+        return f"{job.code} was called off with {job.cancelled_with.code}; retry that one, and it comes back."
+    return f"{job.code} is {job.get_status_display()}; only a failed or orphaned job can be retried."
+
+
+def _resolve(actor: Actor, job: Job, outcome: Status, reason: str) -> Move:
     if not actor.may_operate:
         raise Forbidden(f"Only staff may resolve {job.code}; ask the hosting company.")
-    _require_reason(job, reason)
     if outcome not in (Status.RESOLVED, Status.FAILED) or not may_move(job.status, outcome):
         raise WrongState(f"{job.code} is {job.get_status_display()}; it cannot be resolved as {outcome}.")
     event = EventType.RESOLVED if outcome == Status.RESOLVED else EventType.FAILED
-    transitions.apply([Move(job, outcome, Line(event, reason), actor.label, actor.kind)])
-    return job
+    return Move(job, outcome, Line(event, reason), actor.label, actor.kind)
 
 
 def _require_reason(job: Job, reason: str) -> None:
@@ -198,29 +262,57 @@ def _fingerprint(request: JobRequest, payload: Payload) -> str:
             "payload": payload.model_dump(mode="json"),
             "priority": request.priority,
             "scheduled_at": request.scheduled_at.isoformat() if request.scheduled_at else None,
+            **({"after": sorted(request.after)} if request.after else {}),
         }
     )
 
 
-def _create(accepted: _Accepted) -> Submission:
+def _parents(one: _Accepted, chained: Sequence[JobRequest], made: dict[int, Submission]) -> list[Job]:
+    """Give the jobs that this one waits for, their rows locked: none can end unnoticed meanwhile."""
+    by_label = {request.label: made[id(request)].job.pk for request in chained if id(request) in made}
+    keys = [by_label[label] for label in chain.labels_of(one.request)]
+    for name in one.request.after:
+        if (key := job_id_of(name)) is not None:
+            keys.append(job_visible_to(one.actor, key).pk)
+    parents = list(Job.objects.filter(pk__in=keys).select_for_update(of=("self",)).order_by("pk"))
+    for parent in parents:
+        if parent.status in (Status.FAILED, Status.CANCELLED):
+            raise NotReady(f"{parent.code} is {parent.get_status_display()}; what waits for it never starts.")
+    return parents
+
+
+def _create(accepted: _Accepted, held: Gates, parents: list[Job]) -> Submission:
     earlier = _earlier(accepted)
     if earlier is not None:
         return Submission(earlier, created=False)
     # Behind the key: the same request gives the same job also when it could not be made any more.
-    intention = accepted.operation.intend(accepted.site, accepted.payload)
+    intention = _intention(accepted, parents)
     now = database_now()
     try:
         # A savepoint: whoever loses the race for a key still has a transaction to read the winner in.
-        with transaction.atomic():
-            job = _insert(accepted, intention, now)
+        with transaction.atomic() if accepted.key is not None else nullcontext():
+            job = _insert(accepted, intention, now, held, parents)
     except IntegrityError:
         winner = _earlier(accepted)
         if winner is None:
             raise
         return Submission(winner, created=False)
-    events.append(job, [Line(EventType.CREATED, f"asked for by {accepted.actor.label}")], now)
+    waits = f", after {', '.join(parent.code for parent in parents)}" if parents else ""
+    events.append(job, [Line(EventType.CREATED, f"asked for by {accepted.actor.label}{waits}")], now)
+    if job.readiness == Readiness.READY:
+        bell.ring()
     trail.record(*_entries(accepted, job))
     return Submission(job, created=True)
+
+
+def _intention(accepted: _Accepted, parents: list[Job]) -> Intention:
+    try:
+        return accepted.operation.intend(accepted.site, accepted.payload)
+    except NotReady:
+        # What it waits for may be what makes it possible; it is looked at again before it runs.
+        if not parents or accepted.operation.needs_plan:
+            raise
+        return Intention(())
 
 
 def _earlier(accepted: _Accepted) -> Job | None:
@@ -231,16 +323,22 @@ def _earlier(accepted: _Accepted) -> Job | None:
         raise KeyConflict(
             f"The idempotency key was used for {job.code} with another body. Send a new key for a new job."
         )
+    used = UsedKey.objects.filter(key=accepted.key).first() if job is None else None
+    if used is not None:
+        raise KeyConflict(
+            f"The idempotency key was used for {used.job_code}, which has ended and is no longer kept. "
+            "Send a new key for a new job."
+        )
     return job
 
 
-def _insert(accepted: _Accepted, intention: Intention, now: datetime) -> Job:
+def _insert(accepted: _Accepted, intention: Intention, now: datetime, held: Gates, parents: list[Job]) -> Job:
     frozen = _plan(accepted, intention)
     policy, profile, site = accepted.policy, accepted.operation.profile, accepted.site
     key = accepted.key
     if key is None and frozen is not None:
         key = f"{frozen.kind}:{frozen.code}"
-    return Job.objects.create(
+    job = Job(
         job_type=accepted.operation.name,
         category=profile.category,
         priority=accepted.priority,
@@ -265,7 +363,15 @@ def _insert(accepted: _Accepted, intention: Intention, now: datetime) -> Job:
         on_lost=policy.on_lost,
         lock=profile.lock,
         mutating=profile.mutating,
+        heavy=",".join(profile.heavy),
+        brief=profile.brief,
     )
+    waits = any(parent.status not in SATISFIED for parent in parents)
+    for name, value in readiness.placed(job, held, now, Turns(), waits=waits).items():
+        setattr(job, name, value)
+    job.save(force_insert=True)
+    JobDependency.objects.bulk_create([JobDependency(job=job, parent=parent) for parent in parents])
+    return job
 
 
 def _plan(accepted: _Accepted, intention: Intention) -> Plan | None:
@@ -301,23 +407,23 @@ def _entries(accepted: _Accepted, job: Job) -> list[trail.Entry]:
     return entries
 
 
-def _cancel(actor: Actor, job: Job, reason: str) -> Job:
+def _cancel(actor: Actor, job: Job, reason: str) -> Move:
     if job.site is None:
         raise NotVisible(f"{job.code} belongs to no site.")
-    operation = registry.operation(job.job_type)
-    authorization.require(actor, operation, job.site)
-    _require_reason(job, reason)
+    # A job of a type that is no longer installed can still be called off, by staff.
+    operation = registry.operations().get(job.job_type)
+    if operation is not None:
+        authorization.require(actor, operation, job.site)
+    elif not actor.may_operate:
+        raise Forbidden(f"Only staff may cancel {job.code}: its type {job.job_type} is no longer installed.")
     if job.status == Status.QUEUED:
-        move = Move(job, Status.CANCELLED, Line(EventType.CANCELLED, reason), actor.label, actor.kind)
-    elif job.status == Status.RUNNING:
+        return Move(job, Status.CANCELLED, Line(EventType.CANCELLED, reason), actor.label, actor.kind)
+    if job.status == Status.RUNNING:
         line = Line(EventType.CANCEL_REQUESTED, reason)
-        move = Move(job, Status.CANCEL_REQUESTED, line, actor.label, actor.kind)
-    else:
-        raise WrongState(
-            f"{job.code} is {job.get_status_display()}; only a queued or running job can be cancelled."
-        )
-    transitions.apply([move])
-    return job
+        return Move(job, Status.CANCEL_REQUESTED, line, actor.label, actor.kind)
+    raise WrongState(
+        f"{job.code} is {job.get_status_display()}; only a queued or running job can be cancelled."
+    )
 
 
 def _target_of(actor: Actor, site_id: int) -> tuple[str, str]:
@@ -337,4 +443,14 @@ def _inside_callers_transaction() -> bool:
     return not trail.may_record_denial()
 
 
-__all__ = ["Preview", "Submission", "cancel", "preview", "record_refusal", "resolve", "submit"]
+__all__ = [
+    "Preview",
+    "Submission",
+    "cancel",
+    "preview",
+    "record_refusal",
+    "resolve",
+    "retry",
+    "submit",
+    "submit_chain",
+]

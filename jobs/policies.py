@@ -1,8 +1,10 @@
 """The policy of a type: its declaration, changed by what staff has put into the table."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from django.conf import settings
+from django.db.models import Q
 
 from jobs.models import JobPolicy
 from jobs.operation import Operation
@@ -35,11 +37,30 @@ def policy_of(operation: Operation) -> Policy:
     )
 
 
-def type_limits() -> dict[str, int]:
-    """Give the most jobs at once per limited type. The file is the ceiling; the table may lower it."""
-    limits: dict[str, int] = dict(settings.CHP_TYPE_LIMITS)
-    rows = JobPolicy.objects.exclude(concurrency=None).values_list("job_type", "concurrency")
-    for job_type, concurrency in rows:
-        ceiling = limits.get(job_type, settings.MAX_WORKERS)
-        limits[job_type] = min(ceiling, concurrency or 0)
-    return limits
+@dataclass(frozen=True)
+class Limits:
+    """The most jobs at once: overall, by type, on a server, by type on a server, by heavy resource there."""
+
+    overall: int
+    by_type: Mapping[str, int]
+    per_server: int
+    by_type_on_server: Mapping[str, int]
+    heavy: Mapping[str, int]
+
+
+def limits_in_force() -> Limits:
+    """Give the limits. The file is the ceiling; the table may lower it."""
+    by_type: dict[str, int] = dict(settings.CHP_TYPE_LIMITS)
+    on_server: dict[str, int] = dict(settings.CHP_TYPE_LIMITS_PER_SERVER)
+    per_server = settings.MAX_JOBS_PER_SERVER or settings.MAX_WORKERS
+    limited = Q(concurrency__isnull=False) | Q(concurrency_per_server__isnull=False)
+    rows = JobPolicy.objects.filter(limited)
+    for job_type, most, most_on_server in rows.values_list(
+        "job_type", "concurrency", "concurrency_per_server"
+    ):
+        if most is not None:
+            by_type[job_type] = min(by_type.get(job_type, settings.MAX_WORKERS), most)
+        if most_on_server is not None:
+            ceiling = on_server.get(job_type, per_server)
+            on_server[job_type] = min(ceiling, most_on_server)
+    return Limits(settings.MAX_WORKERS, by_type, per_server, on_server, settings.CHP_HEAVY_LIMITS)

@@ -45,7 +45,9 @@ class OnLost(StrEnum):
 class Profile:
     """The declared defaults of one job type. Delays and timeout are seconds.
 
-    `retry_delays[n]` is waited after attempt n + 1 failed; the last one repeats.
+    `retry_delays[n]` is waited after attempt n + 1 failed; the last one repeats. `brief` says that the work
+    takes milliseconds and is safe to repeat: a slot may be handed several such jobs at once, which it runs
+    one after another and whose ends it records together.
     """
 
     category: Category
@@ -59,3 +61,14 @@ class Profile:
     disk: Load = Load.NONE
     database: Load = Load.NONE
     network: Load = Load.NONE
+    brief: bool = False
+
+    def __post_init__(self) -> None:
+        if self.brief and (self.mutating or self.on_lost is not OnLost.REQUEUE):
+            raise ValueError("Only work that changes nothing and is repeated when lost can be brief.")
+
+    @property
+    def heavy(self) -> tuple[str, ...]:
+        """Give the resources of its server that it uses heavily, of disk, database and network."""
+        loads = {"disk": self.disk, "database": self.database, "network": self.network}
+        return tuple(name for name, load in loads.items() if load is Load.HEAVY)

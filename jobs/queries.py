@@ -5,7 +5,18 @@ from django.db.models import QuerySet
 from accounts.actor import Actor, ActorKind
 from jobs.exceptions import NotVisible
 from jobs.models import Job
+from jobs.states import CLOSING, HELD
 from sites.queries import SEES_ALL, visible_customers
+
+
+def held_jobs() -> QuerySet[Job]:
+    """Give the jobs that a worker owns. SQLite finds the index only by its own condition, the first one."""
+    return Job.objects.filter(status__in=CLOSING).filter(status__in=HELD)
+
+
+def closing_jobs() -> QuerySet[Job]:
+    """Give the jobs that keep their sites closed: the held ones and the orphans."""
+    return Job.objects.filter(status__in=CLOSING)
 
 
 def jobs_visible_to(actor: Actor) -> QuerySet[Job]:

@@ -1,17 +1,23 @@
 """Lost work: jobs whose worker no longer beats, and types that no installed code declares any more."""
 
+import logging
+from collections.abc import Collection, Iterator, Mapping
 from datetime import timedelta
 
 from django.db import transaction
+from django.db.models import Exists, OuterRef
 
 from audit.clock import database_now
 from jobs import registry, transitions
 from jobs.events import Line
-from jobs.models import EventType, Job, Level
-from jobs.profile import OnLost
-from jobs.states import HELD, Status
+from jobs.models import ORDER, EventType, Job, JobDependency, Level
+from jobs.profile import OnLost, SiteLock
+from jobs.queries import held_jobs
+from jobs.states import CLOSING, HEADS, HELD, SATISFIED, Readiness, Status
 from jobs.transitions import Move
 
+logger = logging.getLogger(__name__)
+MOST_MENDED = 500
 UNKNOWN_TYPE_GRACE = timedelta(hours=1)
 # A type that asks the journal is repeated after a loss, but a job that kills its workers is not for ever.
 MOST_EPOCHS = 5
@@ -22,7 +28,7 @@ def sweep() -> list[Job]:
 
     Safe to run in any number of processes at any time: each job is moved by compare and set.
     """
-    return [*_rescue_stale(), *_fail_unknown()]
+    return [*_rescue_stale(), *fail_unknown()]
 
 
 def lose(job: Job, why: str, *, spent: bool = True) -> bool:
@@ -35,10 +41,44 @@ def lose(job: Job, why: str, *, spent: bool = True) -> bool:
         return current is not None and _move_lost(current, why, spent=spent)
 
 
+def time_out(job: Job, why: str) -> bool:
+    """Move one held job whose slot was ended because its deadline had passed. False where it has moved on."""
+    message = f"timed out after {job.timeout_seconds} s: {why}"
+    to, kind = Status.FAILED, EventType.TIMEOUT
+    if job.mutating:
+        to, kind = Status.ORPHANED, EventType.ORPHANED
+        message = f"{message}; it is not known how far the work came: a person must decide"
+    with transaction.atomic():
+        current = locked(job)
+        return current is not None and _give_up(current, to, Line(kind, message, Level.ERROR), "timed_out")
+
+
+def hand_back(jobs: Collection[Job], why: str) -> None:
+    """Put claimed jobs that were not begun back into the queue; no attempt is spent."""
+    with transaction.atomic():
+        line = Line(EventType.RETRY, f"{why}; nothing was done, queued again")
+        moves = [
+            Move(job, Status.QUEUED, line, f"{job.worker_name} (worker)", "SYSTEM", _unspent(job))
+            for job in locked_claims(jobs)
+            if job.status == Status.RUNNING
+        ]
+        transitions.apply(moves)
+
+
+def _unspent(job: Job) -> dict[str, object]:
+    return retry_values(job, spent=False, delay=0)
+
+
 def locked(job: Job) -> Job | None:
     """Give the job's row, locked until the transaction ends, if this claim of it still is in force."""
-    rows = Job.objects.select_related("customer", "site", "plan").select_for_update(of=("self",))
-    return rows.filter(pk=job.pk, claim_token=job.claim_token, status__in=HELD).first()
+    return next((row for row in locked_claims([job])), None)
+
+
+def locked_claims(jobs: Collection[Job]) -> list[Job]:
+    """Give the rows, locked until the transaction ends, of those whose claim still is in force."""
+    tokens = {job.pk: job.claim_token for job in jobs}
+    rows = transitions.hold(list(tokens))
+    return [row for row in rows if row.status in HELD and row.claim_token == tokens[row.pk]]
 
 
 def retry_values(job: Job, *, spent: bool, delay: float) -> dict[str, object]:
@@ -55,7 +95,7 @@ def retry_delay(job: Job) -> int:
 
 def _rescue_stale() -> list[Job]:
     now = database_now()
-    held = Job.objects.filter(status__in=HELD, heartbeat_at__lt=now).order_by("heartbeat_at")
+    held = held_jobs().filter(heartbeat_at__lt=now).order_by("heartbeat_at")
     rescued = []
     for job in held.iterator(chunk_size=500):
         silence = (now - (job.heartbeat_at or now)).total_seconds()
@@ -68,11 +108,15 @@ def _rescue_stale() -> list[Job]:
 
 def _move_lost(job: Job, why: str, *, spent: bool) -> bool:
     to, line, values = fate(job, f"worker lost ({why})", delay=0, spent=spent)
-    values |= {"error_code": "worker_lost", "error_message": line.message}
+    return _give_up(job, to, line, "worker_lost", values)
+
+
+def _give_up(job: Job, to: Status, line: Line, code: str, values: Mapping[str, object] | None = None) -> bool:
+    columns = {**(values or {}), "error_code": code, "error_message": line.message}
     found = registry.operations().get(job.job_type)
     if found is not None:
         found.settle_failure(job, line.message, in_doubt=to in (Status.QUEUED, Status.ORPHANED))
-    return bool(transitions.apply([Move(job, to, line, "system (sweeper)", "SYSTEM", values)]))
+    return bool(transitions.apply([Move(job, to, line, "system (sweeper)", "SYSTEM", columns)]))
 
 
 def fate(job: Job, what: str, *, delay: float, spent: bool = True) -> tuple[Status, Line, dict[str, object]]:
@@ -93,15 +137,67 @@ def fate(job: Job, what: str, *, delay: float, spent: bool = True) -> tuple[Stat
     return Status.QUEUED, line, retry_values(job, spent=spent, delay=delay)
 
 
-def _fail_unknown() -> list[Job]:
-    known = registry.known_types()
+def fail_unknown() -> list[Job]:
+    """End jobs whose type no installed code declares, after a grace; give those ended.
+
+    Only ready jobs are looked at: the others get ready some day, and no worker claims these.
+    """
     old = database_now() - UNKNOWN_TYPE_GRACE
-    unknown = Job.objects.filter(status=Status.QUEUED, created_at__lt=old).exclude(job_type__in=known)
     ended = []
-    for job in unknown.select_related("customer")[:100]:
-        message = f"unknown job type: {job.job_type}"
-        values = {"error_code": "unknown_operation", "error_message": message}
-        line = Line(EventType.FAILED, message, Level.ERROR)
-        with transaction.atomic():
-            ended += transitions.apply([Move(job, Status.FAILED, line, "system (sweeper)", "SYSTEM", values)])
+    for job_type in set(ready_types()) - set(registry.known_types()):
+        rows = Job.objects.filter(readiness=Readiness.READY, job_type=job_type, created_at__lt=old)
+        for job in rows.select_related("customer")[:100]:
+            ended += _fail(job, f"unknown job type: {job.job_type}", "unknown_operation")
     return ended
+
+
+def mend() -> int:
+    """Put jobs in line again whose stored place no longer fits what is so; give how many.
+
+    Everything that changes what a job waits for keeps its place up in the same transaction. This is for rows
+    changed by hand and for faults: a job must not wait for ever for something that has passed.
+    """
+    wrong = set(_wrongly_waiting())
+    for job_id in sorted(wrong):
+        with transaction.atomic():
+            for job in transitions.hold([job_id]):
+                if job.status == Status.QUEUED:
+                    logger.warning("%s stood wrongly in line (%s); mended", job.code, job.readiness)
+                    transitions.line_up_anew(job)
+    return len(wrong)
+
+
+def _wrongly_waiting() -> Iterator[int]:
+    some = MOST_MENDED
+    shut = Job.objects.filter(readiness=Readiness.SITE)
+    yield from shut.exclude(blocked_by__status__in=CLOSING).values_list("pk", flat=True)[:some]
+    waits = Job.objects.filter(readiness=Readiness.PARENT)
+    open_parent = JobDependency.objects.filter(job_id=OuterRef("pk")).exclude(parent__status__in=SATISFIED)
+    yield from waits.exclude(Exists(open_parent)).values_list("pk", flat=True)[:some]
+    behind = Job.objects.filter(readiness=Readiness.BEHIND)
+    for site_id, job_type in behind.values_list("site_id", "job_type").distinct().order_by():
+        same = Job.objects.filter(site_id=site_id, job_type=job_type)
+        if not same.filter(readiness__in=HEADS, lock=SiteLock.EXCLUSIVE).exists():
+            first = same.filter(readiness=Readiness.BEHIND).order_by(*ORDER)
+            yield from first.values_list("pk", flat=True)[:1]
+    lost = Job.objects.filter(status=Status.QUEUED, readiness=Readiness.NONE)
+    yield from lost.order_by().values_list("pk", flat=True)[:some]
+
+
+def ready_types() -> list[str]:
+    """Give the types of ready jobs: one look at the index per type, however many jobs there are."""
+    types: list[str] = []
+    ready = Job.objects.filter(readiness=Readiness.READY).order_by("job_type")
+    while True:
+        later = ready.filter(job_type__gt=types[-1]) if types else ready
+        found = later.values_list("job_type", flat=True).first()
+        if found is None:
+            return types
+        types.append(found)
+
+
+def _fail(job: Job, message: str, code: str) -> list[Job]:
+    line = Line(EventType.FAILED, message, Level.ERROR)
+    values = {"error_code": code, "error_message": message}
+    with transaction.atomic():
+        return transitions.apply([Move(job, Status.FAILED, line, "system (sweeper)", "SYSTEM", values)])

@@ -17,6 +17,8 @@ from jobs.profile import Priority
 MAX_PAYLOAD_BYTES = 64 * 1024
 MAX_REASON = 1000
 MAX_KEY = 120
+MAX_LABEL = 40
+MAX_AFTER = 50
 MAX_DELAY = timedelta(days=366)
 
 
@@ -26,6 +28,8 @@ class JobRequest:
 
     `idempotency_key` is the client's own; it is scoped by who asks, the type and the site.
     `system_key` is a key of the product's own making, such as BACKUP:7:DAILY:2026-08-13.
+    `after` names what the job waits for: codes of jobs, or labels of others in the same chain; `label` is its
+    own name there.
     """
 
     operation: str
@@ -36,6 +40,8 @@ class JobRequest:
     idempotency_key: str = ""
     system_key: str = ""
     reason: str = ""
+    label: str = ""
+    after: tuple[str, ...] = ()
 
 
 def canonical(value: Any) -> bytes:
@@ -90,8 +96,11 @@ def _named(line: Any) -> dict[str, str]:
 
 def require_bounds(request: JobRequest, now: datetime) -> None:
     """Check reason, key and time. Raises Invalid naming the part."""
+    if len(request.after) > MAX_AFTER:
+        raise Invalid(f"A job may wait for at most {MAX_AFTER} others.")
     for name, text, longest in (
         ("reason", request.reason, MAX_REASON),
+        ("label", request.label, MAX_LABEL),
         ("idempotency key", request.idempotency_key, MAX_KEY),
     ):
         if len(text) > longest:

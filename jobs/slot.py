@@ -4,23 +4,24 @@ from multiprocessing.connection import Connection
 
 from django.db import close_old_connections
 
-from jobs.execution import run_attempt
+from jobs.execution import Order, run_hand
+from jobs.ledger import Ledger
 
 
-def serve(orders: Connection) -> None:
-    """Run attempts as they are ordered. An order is (job key, claim token); the answer is the token.
+def serve(orders: Connection, ledger: Ledger) -> None:
+    """Run what is ordered: a hand of claimed jobs, each as (key, token). The answer is "done".
 
     The end of the pipe means that the supervisor has died or wants no more: the slot leaves.
     """
     orders.send("ready")
     while True:
         try:
-            job_id, token = orders.recv()
+            hand: list[Order] = orders.recv()
         except EOFError:
             return
         close_old_connections()
-        run_attempt(job_id, token)
+        run_hand(hand, lambda position: setattr(ledger, "begun", position))
         try:
-            orders.send(token)
+            orders.send("done")
         except (BrokenPipeError, ConnectionResetError):
             return

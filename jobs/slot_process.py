@@ -1,66 +1,105 @@
-"""The supervisor's side of a slot: the child process, its pipe, and the job it has in hand."""
+"""The supervisor's side of a slot: the child process, its pipe, and the jobs it has in hand."""
 
+import os
 import signal
 import socket
 import subprocess
 import sys
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 
 from django.conf import settings
 
+from jobs.ledger import NONE, Ledger, new_ledger
 from jobs.models import Job
+
+# A group that is told to end gets this long before it is killed.
+GROUP_GRACE = 5.0
+LOOK_SECONDS = 0.02
 
 
 @dataclass
 class Slot:
-    """One child process. `job` is what it works on, None while it is free; `ready` once it has started up."""
+    """One child process at one place. `jobs` is what it was handed; `ready` once it has started up."""
 
+    place: int
     process: subprocess.Popen[bytes]
     orders: Connection
-    job: Job | None = None
+    ledger: Ledger
+    jobs: list[Job] = field(default_factory=list)
     ready: bool = False
+    ends: float = 0.0
 
     @property
     def is_free(self) -> bool:
-        return self.ready and self.job is None
+        return self.ready and not self.jobs
 
-    def order(self, job: Job) -> None:
-        """Hand over a claimed job. Raises OSError where the slot has died meanwhile."""
-        self.job = job
-        self.orders.send((job.pk, job.claim_token))
+    def order(self, jobs: list[Job]) -> None:
+        """Hand over claimed jobs. Raises OSError where the slot has died meanwhile."""
+        self.jobs = jobs
+        self.ledger.begun = NONE
+        self.ends = time.monotonic() + max(_seconds(job) for job in jobs)
+        self.orders.send([(job.pk, job.claim_token) for job in jobs])
 
     def hear(self) -> None:
-        """Take the slot's message: it is ready, or its job is done. Raises EOFError when it has died."""
+        """Take the slot's message: it is ready, or its jobs are done. Raises EOFError when it has died."""
         self.orders.recv()
         self.ready = True
-        self.job = None
+        self.jobs = []
+
+    def begun(self, job: Job) -> bool:
+        """Whether a job in hand was begun, also when the slot has died since."""
+        return self.jobs.index(job) <= self.ledger.begun
 
     def dismiss(self) -> None:
         """Close the pipe: a free slot leaves by itself."""
         self.orders.close()
+        self.ledger.close()
 
-    def kill(self) -> None:
-        """End the process now. What the agent does for it goes on under the agent's own deadline."""
-        self.process.send_signal(signal.SIGKILL)
+    def end_group(self) -> None:
+        """End the process and all that it has started: ask, wait, kill, and see that none is left.
+
+        What the agent does for it is not among these and goes on under the agent's own deadline.
+        """
+        for number, seconds in ((signal.SIGTERM, GROUP_GRACE), (signal.SIGKILL, GROUP_GRACE)):
+            if not self._signal_group(number):
+                break
+            ends = time.monotonic() + seconds
+            while self._signal_group(0) and time.monotonic() < ends:
+                time.sleep(LOOK_SECONDS)
         self.process.wait()
-        self.orders.close()
+
+    def _signal_group(self, number: int) -> bool:
+        # The slot leads a session and so a group of its own. Reaped first: a zombie still answers signals.
+        self.process.poll()
+        try:
+            os.killpg(self.process.pid, number)
+        except ProcessLookupError:
+            return False
+        return True
 
 
-def start_slot() -> Slot:
+def start_slot(place: int) -> Slot:
     """Start a slot, in a session of its own: a Ctrl-C at the terminal does not cut work short."""
     mine, theirs = socket.socketpair()
+    ledger = new_ledger()
     with theirs:
         process = subprocess.Popen(
             [
                 sys.executable,
                 str(settings.BASE_DIR / "manage.py"),
                 "hosting_slot",
-                "--fd",
-                str(theirs.fileno()),
+                *("--fd", str(theirs.fileno()), "--ledger", str(ledger.descriptor)),
             ],
-            pass_fds=[theirs.fileno()],
+            pass_fds=[theirs.fileno(), ledger.descriptor],
             stdin=subprocess.DEVNULL,
             start_new_session=True,
         )
-    return Slot(process, Connection(mine.detach()))
+    return Slot(place, process, Connection(mine.detach()), ledger)
+
+
+def _seconds(job: Job) -> float:
+    if job.deadline_at is None or job.started_at is None:
+        return float(job.timeout_seconds)
+    return (job.deadline_at - job.started_at).total_seconds()

@@ -16,6 +16,21 @@ class Status(models.TextChoices):
     RESOLVED = "RESOLVED", "resolved"
 
 
+class Readiness(models.TextChoices):
+    """Whether a queued job can be claimed, and if not, what it waits for. Stored, so that a claim reads on.
+
+    Pauses of everything, a type or a server and the limits are not stored: they are looked at by the claim.
+    """
+
+    NONE = "", "not queued"
+    READY = "READY", "ready"
+    LATER = "LATER", "its time has not come"
+    PARENT = "PARENT", "waits for another job"
+    SITE = "SITE", "another job keeps its site closed"
+    BEHIND = "BEHIND", "behind an earlier job of its kind on its site"
+    PAUSED = "PAUSED", "its site is paused"
+
+
 SENTENCES: dict[Status, str] = {
     Status.QUEUED: "It waits for its turn.",
     Status.RUNNING: "A worker has claimed it and beats for it.",
@@ -45,6 +60,12 @@ MOVES: dict[Status, frozenset[Status]] = {
 HELD = (Status.RUNNING, Status.CANCEL_REQUESTED)
 # The site stays closed to conflicting work in these.
 CLOSING = (*HELD, Status.ORPHANED)
+# The first of its kind on its site: those behind it wait until it has gone.
+HEADS = (Readiness.READY, Readiness.SITE, Readiness.PAUSED)
+# In line for a worker; the time that counts for aging runs.
+WAITING = (*HEADS, Readiness.BEHIND)
+# What a dependent waits for has come to a good end in these.
+SATISFIED = (Status.SUCCESS, Status.RESOLVED)
 ENDED = (Status.SUCCESS, Status.FAILED, Status.CANCELLED, Status.RESOLVED)
 
 

@@ -1,22 +1,27 @@
-"""The one door through which a job changes its state: compare and set, with event and audit entry.
+"""The one door through which jobs change their state: compare and set, with events and audit entries.
 
-Lock order, everywhere: pause and limits, site lock, job, what the operation settles, audit head. The audit
-entries are the last statement before the commit.
+What follows from a change happens in the same transaction: the site's gate, who is ready next, what becomes
+of jobs that wait for this one. Lock order, everywhere: pause and limits, gates of sites, jobs, what an
+operation settles, audit head. The audit entries are the last statement before the commit.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from audit import trail, transactions
 from audit.actions import Action
 from audit.clock import database_now
-from jobs import events
+from jobs import bell, dependencies, events, gates, readiness
 from jobs.events import Line
 from jobs.exceptions import IllegalMove
-from jobs.models import Job, JobEvent
-from jobs.states import Status, may_move
+from jobs.gates import Gates
+from jobs.models import EventType, Job, Level
+from jobs.profile import SiteLock
+from jobs.states import CLOSING, ENDED, Readiness, Status, may_move
+from jobs.turns import Turns
 
 AUDITED: dict[Status, Action] = {
     Status.QUEUED: Action.JOB_REQUEUED,
@@ -28,6 +33,7 @@ AUDITED: dict[Status, Action] = {
     Status.ORPHANED: Action.JOB_ORPHANED,
     Status.RESOLVED: Action.JOB_RESOLVED,
 }
+_ENDING = (Status.FAILED, Status.CANCELLED)
 
 
 @dataclass(frozen=True)
@@ -35,7 +41,7 @@ class Move:
     """One wanted change of one job.
 
     `job` carries the state and the claim token that are expected in the row; `values` are other columns
-    that change with it.
+    that change with it; `before` are lines of its history that come first.
     """
 
     job: Job
@@ -44,6 +50,15 @@ class Move:
     by: str
     by_kind: str
     values: Mapping[str, Any] = field(default_factory=dict)
+    before: tuple[Line, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A move that was made, and the state that it came from."""
+
+    move: Move
+    origin: Status
 
 
 def apply(moves: Iterable[Move]) -> list[Job]:
@@ -52,38 +67,172 @@ def apply(moves: Iterable[Move]) -> list[Job]:
     Must be called inside a transaction. A job that has moved on meanwhile is left alone and not given back.
     Raises IllegalMove for a move that the table of states does not have.
     """
+    wanted = list(moves)
     if not transactions.is_open():
         raise IllegalMove("A state changes only inside a transaction.")
+    for move in wanted:
+        if not may_move(move.job.status, move.to):
+            raise IllegalMove(f"{move.job.code} cannot go from {move.job.status} to {move.to}.")
+    family = dependencies.descendants([move.job.pk for move in wanted if _touches_others(move)])
+    held = gates.lock([*_sites_changed(wanted), *(job.site_id for job in family)])
     now = database_now()
-    made = [move for move in moves if _compare_and_set(move, now)]
-    JobEvent.objects.bulk_create([events.written(move.job, move.line, now) for move in made])
-    if made:
-        trail.record(*[_entry(move) for move in made])
-    return [move.job for move in made]
+    made = _make(wanted, held, now)
+    followed = _follow(made, family, held, now) if family else []
+    _tell([*made, *followed], now)
+    return [one.move.job for one in made]
 
 
-def _compare_and_set(move: Move, now: datetime) -> bool:
-    job = move.job
-    if not may_move(job.status, move.to):
-        raise IllegalMove(f"{job.code} cannot go from {job.status} to {move.to}.")
-    values: dict[str, Any] = {"status": move.to, **_times(move.to, now), **move.values}
-    expected = Job.objects.filter(pk=job.pk, status=job.status, claim_token=job.claim_token)
-    if expected.update(**values) != 1:
-        return False
-    for name, value in values.items():
-        setattr(job, name, value)
-    return True
+def hold(jobs: Collection[int]) -> list[Job]:
+    """Lock rows until the transaction ends, with all that a move of them would lock first; give them."""
+    rows = Job.objects.filter(pk__in=jobs)
+    family = dependencies.descendants(jobs)
+    sites = list(rows.exclude(site=None).order_by().values_list("site_id", flat=True).distinct())
+    gates.lock([*sites, *(job.site_id for job in family)])
+    related = Job.objects.select_related("customer", "site", "server", "plan")
+    return list(related.filter(pk__in=jobs).select_for_update(of=("self",)).order_by("pk"))
 
 
-def _times(to: Status, now: datetime) -> dict[str, Any]:
-    if to in (Status.SUCCESS, Status.FAILED, Status.CANCELLED, Status.RESOLVED):
+def _touches_others(move: Move) -> bool:
+    return move.to in ENDED or (move.to == Status.QUEUED and move.job.status in _ENDING)
+
+
+def _sites_changed(moves: Iterable[Move]) -> list[int | None]:
+    """Give the sites whose gate or line a move changes. Work without a site lock only needs it to get in."""
+    return [
+        move.job.site_id
+        for move in moves
+        if move.to == Status.QUEUED
+        or (move.job.lock != SiteLock.NONE and (move.job.status in CLOSING) != (move.to in CLOSING))
+        or (move.job.lock == SiteLock.EXCLUSIVE and move.job.status == Status.QUEUED)
+    ]
+
+
+def _make(moves: list[Move], held: Gates, now: datetime) -> list[_Made]:
+    made = _compare_and_set(moves, now)
+    left_line = [one.move.job for one in made if one.origin == Status.QUEUED]
+    left_site = [one.move.job for one in made if _opens_site(one)]
+    closing = [one.move.job for one in made if one.move.to == Status.RUNNING]
+    locked = [job for job in (*left_site, *closing) if job.lock != SiteLock.NONE]
+    gates.recount(held, (job.site_id for job in locked))
+    readiness.open_sites(left_site, held)
+    readiness.close_sites(closing)
+    readiness.leave_line(left_line, held)
+    queued = [one.move.job for one in made if one.move.to == Status.QUEUED]
+    get_in_line(queued, held, now)
+    if queued or any(job.lock != SiteLock.NONE for job in left_site):
+        bell.ring()
+    return made
+
+
+def get_in_line(jobs: Collection[Job], held: Gates, now: datetime) -> None:
+    """Store where these queued jobs stand. Their rows are locked and the gates of their sites held."""
+    waiting = readiness.with_open_parents(jobs)
+    turns = Turns()
+    for job in jobs:
+        readiness.store(job, readiness.placed(job, held, now, turns, waits=job.pk in waiting))
+
+
+def line_up_anew(job: Job) -> None:
+    """Store where one queued job, which is held (see `hold`), really stands."""
+    held = gates.lock([job.site_id])
+    get_in_line([job], held, database_now())
+    bell.ring()
+
+
+def _opens_site(one: _Made) -> bool:
+    return one.origin in CLOSING and one.move.to not in CLOSING
+
+
+def _compare_and_set(moves: list[Move], now: datetime) -> list[_Made]:
+    """Change the rows that still stand as expected, those with the same change in one statement."""
+    stands = _standing(moves)
+    alike: dict[str, list[tuple[Move, dict[str, Any]]]] = defaultdict(list)
+    for move in moves:
+        if stands.get(move.job.pk) == (move.job.status, move.job.claim_token):
+            values = {"status": move.to, **_columns(move.to, now), **move.values}
+            alike[repr((move.job.status, move.job.claim_token, values))].append((move, values))
+    made = [_Made(move, Status(move.job.status)) for group in alike.values() for move, _ in group]
+    for group in alike.values():
+        _write([move.job for move, _ in group], group[0][1])
+    return made
+
+
+def _standing(moves: list[Move]) -> dict[int, tuple[str, str]]:
+    rows = Job.objects.filter(pk__in=[move.job.pk for move in moves]).select_for_update().order_by("pk")
+    return {pk: (status, token) for pk, status, token in rows.values_list("pk", "status", "claim_token")}
+
+
+def _write(jobs: list[Job], values: dict[str, Any]) -> None:
+    first = jobs[0]
+    expected = Job.objects.filter(
+        pk__in=[job.pk for job in jobs], status=first.status, claim_token=first.claim_token
+    )
+    if expected.update(**values) != len(jobs):
+        raise IllegalMove("Rows that are locked have changed.")
+    for job in jobs:
+        for name, value in values.items():
+            setattr(job, name, value)
+
+
+def _columns(to: Status, now: datetime) -> dict[str, Any]:
+    out = {"readiness": Readiness.NONE, "blocked_by_id": None}
+    if to in ENDED:
         # An ended job has no owner: a late word of its worker finds no token to match.
-        return {"completed_at": now, "claim_token": "", "deadline_at": None}
+        return {**out, "completed_at": now, "claim_token": "", "deadline_at": None}
     if to == Status.QUEUED:
-        return {"claim_token": "", "deadline_at": None, "heartbeat_at": None, "worker_id": None}
+        # Where it stands in line is worked out once it has left its site.
+        left = {
+            "claim_token": "",
+            "deadline_at": None,
+            "heartbeat_at": None,
+            "worker_id": None,
+            "place": None,
+        }
+        return {**left, "readiness": Readiness.LATER, "completed_at": None, "cancelled_with_id": None}
     if to == Status.ORPHANED:
-        return {"claim_token": ""}
-    return {}
+        return {**out, "claim_token": ""}
+    return out
+
+
+def _follow(made: list[_Made], family: list[Job], held: Gates, now: datetime) -> list[_Made]:
+    """Carry what happened to parents on to the jobs that wait for them."""
+    rows = Job.objects.select_related("customer").filter(pk__in=[job.pk for job in family])
+    family = list(rows.select_for_update(of=("self",)).order_by("pk"))
+    parents = dependencies.ancestry(family)
+    followed: dict[int, Move] = {}
+    for one in made:
+        for move in _consequences(one, family, parents):
+            followed.setdefault(move.job.pk, move)
+    more = _make(list(followed.values()), held, now)
+    get_in_line(dependencies.released(family, parents), held, now)
+    bell.ring()
+    return more
+
+
+def _consequences(one: _Made, family: list[Job], parents: dict[int, set[int]]) -> list[Move]:
+    root, to = one.move.job, one.move.to
+    by = one.move
+    if to in _ENDING:
+        message = f"called off with {root.code}, which it waits for and which is {to}"
+        line = Line(EventType.CANCELLED, message, Level.WARNING, {"parent": root.code})
+        values = {"cancelled_with_id": root.pk, "error_code": "parent_ended", "error_message": message}
+        off = dependencies.to_call_off(root, family, parents)
+        return [Move(job, Status.CANCELLED, line, by.by, by.by_kind, values) for job in off]
+    line = Line(EventType.RETRY, f"revived with {root.code}, which is {to}", data={"parent": root.code})
+    values = {"error_code": "", "error_message": ""}
+    back = dependencies.to_revive(root, family, parents)
+    return [Move(job, Status.QUEUED, line, by.by, by.by_kind, values) for job in back]
+
+
+def _tell(made: list[_Made], now: datetime) -> None:
+    lines = []
+    for one in made:
+        job, line = one.move.job, one.move.line
+        told = replace(line, data={**line.data, "from": one.origin.value, "to": one.move.to.value})
+        lines += [(job, earlier) for earlier in one.move.before] + [(job, told)]
+    events.write(lines, now)
+    if made:
+        trail.record(*[_entry(one.move) for one in made])
 
 
 def _entry(move: Move) -> trail.Entry:

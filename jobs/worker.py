@@ -2,13 +2,10 @@
 
 import logging
 import os
-import signal
 import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from multiprocessing.connection import wait
-from types import FrameType
 
 from django.conf import settings
 from django.db import connection, transaction
@@ -16,16 +13,19 @@ from django.db import connection, transaction
 from audit.anchor import write_anchor
 from audit.clock import database_now
 from audit.exceptions import AuditError
-from jobs import recovery, registry
+from jobs import aging, queue, recovery, registry, service_manager
+from jobs.attention import Attention
 from jobs.database import TROUBLE
 from jobs.models import Job, Worker
-from jobs.queue import beat, claim
 from jobs.slot_process import Slot, start_slot
 
 logger = logging.getLogger(__name__)
-# Beyond its deadline a job's slot gets this long to end by itself before it is killed.
+# Beyond its deadline a job's slot gets this long to end by itself before it is ended.
 DEADLINE_GRACE = 30.0
 START_PAUSE = 1.0
+SKEW_WARNING_SECONDS = 5.0
+# After looking in vain although something had changed, the next look waits: doubled up to the longest.
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.02, 0.25
 
 
 @dataclass
@@ -53,24 +53,34 @@ class Supervisor:
         self.worker: Worker | None = None
         self.signals = 0
         self.job_types = registry.known_types()
-        self._idle_polls = 0
+        self._idle_looks = 0
+        self._curious = True
+        self._pause = 0.0
+        self._next_look = 0.0
+        self._looked_at = time.monotonic()
+        self._is_ready = False
         heartbeat = settings.CHP_HEARTBEAT_SECONDS
         self._duties = [
             Due(heartbeat, self._beat),
             Due(max(heartbeat, 1.0), recovery.sweep),
+            Due(max(heartbeat, 60.0), recovery.mend),
+            Due(max(heartbeat, 10.0), aging.raise_priorities),
             Due(settings.CHP_ANCHOR_SECONDS, _anchor),
         ]
+        watchdog = service_manager.watchdog_seconds()
+        if watchdog is not None:
+            self._duties.append(Due(watchdog, self._feed_watchdog))
 
     def run(self) -> int:
         """Work until told to stop and give the exit code: 0 after a drain, 1 after a forced stop."""
-        signal.signal(signal.SIGTERM, self._note_signal)
-        signal.signal(signal.SIGINT, self._note_signal)
+        self._attention = Attention(self._note_signal)
         while not self._is_finished():
             try:
                 self._turn()
             except TROUBLE as error:
                 logger.warning("database trouble, trying again: %s", error)
                 connection.close()
+                self._curious = True
                 time.sleep(settings.CHP_POLL_SECONDS)
         return self._leave()
 
@@ -80,24 +90,27 @@ class Supervisor:
         for duty in self._duties:
             duty.run_if_due()
         self._enforce_deadlines()
-        if not self.signals:
-            self._claim()
+        if not self.signals and self._may_look():
+            self._look()
         self._listen()
 
     def _is_finished(self) -> bool:
-        busy = any(slot.job for slot in self.slots)
+        busy = any(slot.jobs for slot in self.slots)
         if self.signals > 1 or (self.signals and not busy):
             return True
-        return self.once and not busy and self._idle_polls > 1
+        return self.once and not busy and self._idle_looks > 1
 
-    def _note_signal(self, number: int, frame: FrameType | None) -> None:
+    def _note_signal(self) -> None:
         self.signals += 1
+        if self.signals == 1:
+            service_manager.tell("STOPPING=1", "STATUS=Finishing what runs")
 
+    # --- being known -----------------------------------------------------------------------------
     def _register(self) -> None:
         if self.worker is not None:
             return
         now = database_now()
-        self.worker = Worker.objects.create(
+        fresh = Worker(
             name=self.name,
             host=socket.gethostname(),
             pid=os.getpid(),
@@ -106,76 +119,153 @@ class Supervisor:
             started_at=now,
             polled_at=now,
         )
+        fresh.save(force_insert=True)
+        self.worker = fresh
         logger.info("worker %s started with %d slots: %s", self.name, self.places, ", ".join(self.job_types))
 
+    def _beat(self) -> None:
+        worker = self.worker
+        if worker is None:
+            return
+        tokens = {job.claim_token for slot in self.slots for job in slot.jobs}
+        queue.beat(tokens)
+        strays = queue.strays(worker, tokens)
+        if strays:
+            # Claimed, but the answer of the database was lost with its connection: no slot has them.
+            recovery.hand_back(strays, f"{self.name} did not hear of its claim")
+        now = database_now()
+        worker.clock_skew_seconds = round(time.time() - now.timestamp(), 3)
+        if abs(worker.clock_skew_seconds) > SKEW_WARNING_SECONDS:
+            logger.warning("this machine's clock is %+.1f s off the database's", worker.clock_skew_seconds)
+        if self._looks_lately() or self.signals:
+            worker.polled_at = now
+        # An upsert: somebody may have removed the row, and the worker goes on.
+        worker.save()
+
+    def _looks_lately(self) -> bool:
+        """Whether the worker asked for work lately, or has no slot to ask for."""
+        patience = max(settings.CHP_POLL_SECONDS * 3, settings.CHP_HEARTBEAT_SECONDS)
+        busy = self._is_ready and not any(slot.is_free for slot in self.slots)
+        return busy or time.monotonic() - self._looked_at < patience
+
+    def _feed_watchdog(self) -> None:
+        if self._looks_lately() or self.signals:
+            service_manager.tell("WATCHDOG=1")
+
+    # --- slots -----------------------------------------------------------------------------------
     def _replace_slots(self) -> None:
         for slot in [slot for slot in self.slots if slot.process.poll() is not None]:
             self._bury(slot, f"slot ended with code {slot.process.returncode}")
-        while not self.signals and len(self.slots) < self.places:
-            self.slots.append(start_slot())
+        taken = {slot.place for slot in self.slots}
+        for place in range(self.places if not self.signals else 0):
+            if place not in taken:
+                slot = start_slot(place)
+                self._attention.watch(slot)
+                self.slots.append(slot)
 
-    def _bury(self, slot: Slot, why: str, *, spent: bool = True) -> None:
-        if slot.job is not None:
-            recovery.lose(slot.job, why, spent=spent)
+    def _bury(self, slot: Slot, why: str, *, spent: bool = True, timed_out: bool = False) -> None:
+        """Give up a slot: see that nothing of it is left, and only then its jobs."""
+        slot.end_group()
+        for job in slot.jobs:
+            begun = slot.begun(job)
+            if timed_out and begun:
+                recovery.time_out(job, why)
+            else:
+                recovery.lose(job, why, spent=spent and begun)
+        self._attention.forget(slot)
         self.slots.remove(slot)
         slot.dismiss()
+        self._curious = True
         logger.warning("%s", why)
         time.sleep(0 if slot.ready else START_PAUSE)
 
-    def _beat(self) -> None:
-        if self.worker is None:
-            return
-        tokens = [slot.job.claim_token for slot in self.slots if slot.job]
-        beat(self.worker, tokens)
-
     def _enforce_deadlines(self) -> None:
-        now = database_now()
         for slot in list(self.slots):
-            job = slot.job
-            if job is None or job.deadline_at is None:
-                continue
-            if (now - job.deadline_at).total_seconds() > DEADLINE_GRACE:
-                slot.kill()
-                self._bury(slot, f"slot did not end {job.code} by its deadline")
+            if slot.jobs and time.monotonic() > slot.ends + DEADLINE_GRACE:
+                codes = ", ".join(job.code for job in slot.jobs)
+                self._bury(slot, f"its slot did not end {codes} by the deadline", timed_out=True)
 
-    def _claim(self) -> None:
-        free = [slot for slot in self.slots if slot.is_free]
-        jobs = claim(self.worker, len(free), self.job_types) if self.worker else []
-        for slot, job in zip(free, jobs, strict=False):
-            self._order(slot, job)
-        if free:
-            self._idle_polls = 0 if jobs else self._idle_polls + 1
+    # --- looking for work ------------------------------------------------------------------------
+    def _may_look(self) -> bool:
+        if not any(slot.is_free for slot in self.slots):
+            return False
+        now = time.monotonic()
+        return now >= self._next_look or (self._curious and now >= self._looked_at + self._pause)
 
-    def _order(self, slot: Slot, job: Job) -> None:
+    def _look(self) -> None:
+        free = {slot.place: slot for slot in self.slots if slot.is_free}
+        self._curious = False
+        jobs = queue.claim(self.worker, list(free), self.job_types) if self.worker else []
+        self._looked_at = time.monotonic()
+        for place, slot in free.items():
+            mine = [job for job in jobs if job.place == place]
+            if mine:
+                self._order(slot, mine)
+        self._idle_looks = 0 if jobs else self._idle_looks + 1
+        self._pause = 0.0 if jobs else min(max(self._pause * 2, SHORTEST_PAUSE), LONGEST_PAUSE)
+        due = queue.next_due() if not jobs else None
+        wait = settings.CHP_POLL_SECONDS if due is None else min(max(due, 0.0), settings.CHP_POLL_SECONDS)
+        self._next_look = self._looked_at + max(wait, self._pause)
+
+    def _order(self, slot: Slot, jobs: list[Job]) -> None:
         try:
-            slot.order(job)
-            logger.info("%s %s started, attempt %d", job.code, job.job_type, job.attempt)
+            slot.order(jobs)
+            for job in jobs:
+                logger.info("%s %s started, attempt %d", job.code, job.job_type, job.attempt)
         except OSError:
-            logger.warning("%s: its slot died before it could begin", job.code)
+            logger.warning("%s: its slot died before it could begin", jobs[0].code)
 
+    # --- waiting ---------------------------------------------------------------------------------
     def _listen(self) -> None:
-        pipes = {slot.orders: slot for slot in self.slots}
-        for pipe in wait(list(pipes), timeout=settings.CHP_POLL_SECONDS):
-            slot = pipes[pipe]  # type: ignore[index]
-            try:
-                slot.hear()
-            except (EOFError, OSError):
-                slot.process.wait()
+        """Wait until a slot speaks, the bell rings, a signal comes or something is due."""
+        idle = not self.signals and any(slot.is_free for slot in self.slots)
+        until = min(self._next_event(), time.monotonic() + settings.CHP_POLL_SECONDS)
+        heard = self._attention.wait(until, idle=idle)
+        self._curious = self._curious or heard.bell
+        for slot in heard.slots:
+            self._hear(slot)
 
+    def _next_event(self) -> float:
+        moments = [duty.at for duty in self._duties]
+        if any(slot.is_free for slot in self.slots) and not self.signals:
+            moments.append(self._next_look)
+            if self._curious:
+                moments.append(self._looked_at + self._pause)
+        return min(moments)
+
+    def _hear(self, slot: Slot) -> None:
+        try:
+            slot.hear()
+        except (EOFError, OSError):
+            slot.process.wait()
+            return
+        self._curious, self._pause = True, 0.0
+        if not self._is_ready and all(one.ready for one in self.slots):
+            self._is_ready = True
+            service_manager.tell("READY=1", f"STATUS=Working with {self.places} slots")
+
+    # --- leaving ---------------------------------------------------------------------------------
     def _leave(self) -> int:
-        forced = any(slot.job for slot in self.slots)
+        forced = any(slot.jobs for slot in self.slots)
+        try:
+            self._sign_off()
+        except TROUBLE as error:
+            logger.warning("database trouble while leaving; recovery sees to the rest: %s", error)
+        logger.info("worker %s stopped", self.name)
+        return 1 if forced else 0
+
+    def _sign_off(self) -> None:
         for slot in list(self.slots):
-            if slot.job is not None:
-                slot.kill()
+            if slot.jobs:
+                slot.process.kill()
                 self._bury(slot, "stopped by a second signal", spent=False)
             else:
                 slot.dismiss()
                 slot.process.wait()
+        self._attention.close()
         if self.worker is not None:
             with transaction.atomic():
                 Worker.objects.filter(pk=self.worker.pk).update(stopped_at=database_now())
-        logger.info("worker %s stopped", self.name)
-        return 1 if forced else 0
 
 
 def _anchor() -> None:

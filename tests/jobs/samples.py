@@ -3,12 +3,17 @@
 import uuid
 from typing import Any
 
+from django.db import transaction
+
 from accounts.actor import operator
 from audit.clock import database_now
-from jobs import pipeline, registry
-from jobs.models import Job, Worker
+from jobs import pipeline, registry, transitions
+from jobs.events import Line
+from jobs.models import EventType, Job, Worker
 from jobs.queue import claim
 from jobs.request import JobRequest
+from jobs.states import Status
+from jobs.transitions import Move
 from sites.models import Site
 
 
@@ -34,9 +39,17 @@ def worker(name: str = "w1") -> Worker:
     )
 
 
+def moved(job: Job, to: Status, **values: object) -> Job:
+    """Move a job as the engine does, with all that follows from it."""
+    with transaction.atomic():
+        (held,) = transitions.hold([job.pk])
+        transitions.apply([Move(held, to, Line(EventType.PROGRESS, "a test"), "test", "SYSTEM", values)])
+    return held
+
+
 def claimed(site: Site, operation: str = "SAMPLE", payload: dict[str, Any] | None = None) -> Job:
     """Submit a job and claim it."""
     job = submitted(site, operation, payload)
-    (taken,) = claim(worker(), 1, registry.known_types())
+    (taken,) = claim(worker(), range(1), registry.known_types())
     assert taken.pk == job.pk
     return taken

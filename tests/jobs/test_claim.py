@@ -14,14 +14,14 @@ from jobs import registry, waiting
 from jobs.models import EventType, Job, JobEvent
 from jobs.profile import Priority
 from jobs.queue import beat, claim
-from jobs.states import Status
+from jobs.states import Readiness, Status
 from tests.builders import make_site
 from tests.cast import Cast
-from tests.jobs.samples import claimed, submitted, worker
+from tests.jobs.samples import claimed, moved, submitted, worker
 
 
 def _claim(places: int = 4, types: list[str] | None = None) -> list[Job]:
-    return claim(worker(), places, registry.known_types() if types is None else types)
+    return claim(worker(), range(places), registry.known_types() if types is None else types)
 
 
 @pytest.mark.django_db
@@ -29,7 +29,8 @@ def test_a_claim_leaves_worker_epoch_token_deadline_and_beat_in_the_row(cast: Ca
     job = claimed(cast.site)
     job.refresh_from_db()
     assert (job.status, job.epoch, job.attempt, job.worker_name) == (Status.RUNNING, 1, 1, "w1")
-    assert job.claim_token.startswith("1:")
+    assert len(job.claim_token) == 32
+    assert (job.place, job.readiness) == (0, "")
     assert job.deadline_at is not None and job.started_at is not None and job.heartbeat_at is not None
     assert job.deadline_at - job.started_at == timedelta(seconds=60)
 
@@ -38,10 +39,10 @@ def test_a_claim_leaves_worker_epoch_token_deadline_and_beat_in_the_row(cast: Ca
 def test_jobs_are_handed_out_by_priority_then_time_then_key(cast: Cast) -> None:
     sites = [make_site(cast, f"s{number}.test") for number in range(4)]
     low = submitted(sites[0], priority=Priority.LOW)
-    later = submitted(sites[1], scheduled_at=database_now())
-    Job.objects.filter(pk=low.pk).update(scheduled_at=database_now() - timedelta(hours=1))
-    first = submitted(sites[2])
-    Job.objects.filter(pk=first.pk).update(scheduled_at=database_now() - timedelta(minutes=1))
+    later, first = submitted(sites[1]), submitted(sites[2])
+    Job.objects.filter(pk=first.pk).update(
+        scheduled_at=database_now() - timedelta(minutes=1), turn=later.turn
+    )
     critical = submitted(sites[3], priority=Priority.CRITICAL)
     assert [job.pk for job in _claim()] == [critical.pk, first.pk, later.pk, low.pk]
 
@@ -53,7 +54,8 @@ def test_a_job_of_tomorrow_and_one_of_an_unknown_type_stay(cast: Cast) -> None:
     submitted(cast.site)
     (taken,) = _claim(types=["SAMPLE"])
     assert taken.scheduled_at <= database_now()
-    assert _claim(types=["OTHER"]) == []
+    submitted(make_site(cast, "other.test"))
+    assert _claim(types=["SAMPLE_LOOK"]) == []
 
 
 @pytest.mark.django_db
@@ -69,7 +71,8 @@ def test_shared_work_runs_beside_a_backup_but_not_beside_a_change(cast: Cast) ->
     claimed(cast.site)
     look = submitted(cast.site, "SAMPLE_LOOK")
     assert [job.pk for job in _claim()] == [look.pk]
-    Job.objects.update(status=Status.FAILED)
+    for job in Job.objects.all():
+        moved(job, Status.FAILED)
     claimed(cast.site, "SAMPLE_CHANGE")
     submitted(cast.site, "SAMPLE_LOOK")
     assert _claim() == []
@@ -78,8 +81,7 @@ def test_shared_work_runs_beside_a_backup_but_not_beside_a_change(cast: Cast) ->
 @pytest.mark.django_db
 def test_an_orphan_keeps_its_site_closed_and_is_named_as_the_reason(cast: Cast) -> None:
     """Queue E6."""
-    orphan = claimed(cast.site, "SAMPLE_CHANGE")
-    Job.objects.filter(pk=orphan.pk).update(status=Status.ORPHANED)
+    orphan = moved(claimed(cast.site, "SAMPLE_CHANGE"), Status.ORPHANED)
     waits = submitted(cast.site)
     assert _claim() == []
     assert f"blocked by ORPHANED {orphan.code}" in waiting.explain([waits])[waits.pk]
@@ -91,7 +93,7 @@ def test_limits_hold_and_are_given_as_reason(cast: Cast, settings: Settings) -> 
     sites = [make_site(cast, f"s{number}.test") for number in range(3)]
     jobs = [submitted(site) for site in sites]
     assert [job.pk for job in _claim()] == [job.pk for job in jobs[:2]]
-    assert waiting.explain([jobs[2]])[jobs[2].pk] == "SAMPLE limit is reached"
+    assert waiting.explain([jobs[2]])[jobs[2].pk] == "SAMPLE limit 2 of 2"
 
 
 @pytest.mark.django_db
@@ -109,8 +111,7 @@ def test_a_full_limit_does_not_hide_what_stands_behind_it(cast: Cast, settings: 
 @pytest.mark.django_db
 def test_shared_work_of_a_closed_site_does_not_hide_what_stands_behind_it(cast: Cast) -> None:
     """One customer's orphan and 300 looks at its site must not stop another's single job."""
-    orphan = claimed(cast.site, "SAMPLE_CHANGE")
-    Job.objects.filter(pk=orphan.pk).update(status=Status.ORPHANED)
+    moved(claimed(cast.site, "SAMPLE_CHANGE"), Status.ORPHANED)
     blocked = submitted(cast.site, "SAMPLE_LOOK")
     Job.objects.bulk_create([Job(**_columns(blocked)) for _ in range(300)])
     free = submitted(cast.foreign_site, "SAMPLE_LOOK")
@@ -137,7 +138,7 @@ def _columns(job: Job) -> dict[str, object]:
 def test_a_beat_reaches_only_claims_still_in_force(cast: Cast) -> None:
     job = claimed(cast.site)
     Job.objects.update(heartbeat_at=database_now() - timedelta(hours=1))
-    stays = beat(worker(), [job.claim_token, "7:gone"])
+    stays = beat([job.claim_token, "gone"])
     assert stays == {job.claim_token}
     job.refresh_from_db()
     assert job.heartbeat_at is not None and database_now() - job.heartbeat_at < timedelta(minutes=1)
@@ -145,18 +146,21 @@ def test_a_beat_reaches_only_claims_still_in_force(cast: Cast) -> None:
 
 @pytest.mark.django_db
 def test_a_claim_costs_the_same_number_of_queries_however_many_jobs_wait(cast: Cast) -> None:
+    moved(claimed(cast.site), Status.SUCCESS)
     submitted(cast.site)
+    behind = submitted(cast.site)
     few = _queries_of_claim()
-    Job.objects.update(status=Status.SUCCESS)
-    template = _columns(submitted(cast.site))
-    Job.objects.bulk_create([Job(**template) for _ in range(500)])
+    moved(Job.objects.get(status=Status.RUNNING), Status.SUCCESS)
+    behind = submitted(cast.site)
+    assert behind.readiness == Readiness.BEHIND
+    Job.objects.bulk_create([Job(**_columns(behind)) for _ in range(500)])
     assert _queries_of_claim() == few
 
 
 def _queries_of_claim() -> int:
     who = worker()
     with CaptureQueriesContext(connection) as captured:
-        assert len(claim(who, 1, ["SAMPLE"])) == 1
+        assert len(claim(who, range(1), ["SAMPLE"])) == 1
     return len(captured)
 
 
@@ -193,8 +197,8 @@ def _claim_all(number: int) -> list[int]:
     try:
         who = worker(f"w{number}")
         found: list[int] = []
-        for _ in range(10):
-            found += [job.pk for job in claim(who, 1, registry.known_types())]
+        for place in range(10):
+            found += [job.pk for job in claim(who, [place], registry.known_types())]
         return found
     finally:
         connection.close()

@@ -10,7 +10,7 @@ from jobs.execution import run_attempt
 from jobs.models import EventType, Job, JobEvent
 from jobs.states import Status
 from tests.cast import Cast
-from tests.jobs.samples import claimed
+from tests.jobs.samples import claimed, submitted
 
 pytestmark = pytest.mark.django_db
 
@@ -144,8 +144,8 @@ def test_everything_is_checked_again_before_execution(
 
 def test_a_job_of_a_type_that_is_gone_fails_by_name_after_a_grace(cast: Cast, settings: Settings) -> None:
     """Rule 8."""
-    job = claimed(cast.site)
-    Job.objects.filter(pk=job.pk).update(job_type="GONE", status=Status.QUEUED, claim_token="")
+    job = submitted(cast.site)
+    Job.objects.filter(pk=job.pk).update(job_type="GONE")
     assert recovery.sweep() == []
     Job.objects.filter(pk=job.pk).update(created_at="2020-01-01T00:00:00Z")
     recovery.sweep()

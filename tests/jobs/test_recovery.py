@@ -98,7 +98,7 @@ def test_the_old_worker_that_comes_back_writes_a_late_result_only(cast: Cast) ->
     old = Job.objects.select_related("site", "customer", "plan").get(pk=job.pk)
     _silent(job)
     recovery.sweep()
-    execution._record(old, execution.End(Status.SUCCESS, Line(EventType.SUCCESS, "done")))
+    execution._record([(old, execution.End(Status.SUCCESS, Line(EventType.SUCCESS, "done")))])
     job.refresh_from_db()
     assert job.status == Status.QUEUED
     assert JobEvent.objects.filter(job=job, event_type=EventType.LATE_RESULT).count() == 1

@@ -10,7 +10,7 @@ from jobs.models import Job
 from jobs.queue import claim
 from jobs.states import Status
 from tests.cast import Cast
-from tests.jobs.samples import claimed, submitted, worker
+from tests.jobs.samples import claimed, moved, submitted, worker
 
 pytestmark = pytest.mark.django_db
 ROOT = operator("root")
@@ -19,17 +19,15 @@ ROOT = operator("root")
 @pytest.fixture
 def orphan(cast: Cast) -> Job:
     """A lost change of the site."""
-    job = claimed(cast.site, "SAMPLE_CHANGE")
-    Job.objects.filter(pk=job.pk).update(status=Status.ORPHANED, claim_token="")
-    return Job.objects.get(pk=job.pk)
+    return moved(claimed(cast.site, "SAMPLE_CHANGE"), Status.ORPHANED)
 
 
 @pytest.mark.parametrize("outcome", [Status.RESOLVED, Status.FAILED])
 def test_a_resolved_orphan_opens_its_site_and_is_recorded(cast: Cast, orphan: Job, outcome: Status) -> None:
     waits = submitted(cast.site)
-    assert claim(worker(), 1, ["SAMPLE"]) == []
+    assert claim(worker(), range(1), ["SAMPLE"]) == []
     pipeline.resolve(ROOT, orphan.pk, outcome, "looked at: as before")
-    assert [job.pk for job in claim(worker(), 1, ["SAMPLE"])] == [waits.pk]
+    assert [job.pk for job in claim(worker(), range(1), ["SAMPLE"])] == [waits.pk]
     entry = AuditEntry.objects.get(target=orphan.code, reason="looked at: as before")
     assert (entry.actor, entry.result) == ("root (command)", outcome)
 

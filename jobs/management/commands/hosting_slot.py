@@ -5,6 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
+from jobs.ledger import Ledger
 from jobs.slot import serve
 
 
@@ -16,6 +17,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--fd", type=int, required=True, help="descriptor of the inherited pipe")
+        parser.add_argument("--ledger", type=int, required=True, help="descriptor of the shared memory")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        serve(Connection(options["fd"]))
+        serve(Connection(options["fd"]), Ledger(options["ledger"]))

@@ -1,0 +1,66 @@
+"""Jobs that wait for others: who they are, and what becomes of them when those others end or come back.
+
+Failure or cancellation of a parent calls its queued descendants off; a parent that is retried or resolved
+revives what was called off with it. A dependency is made together with its job, which therefore cannot be
+an ancestor of a job that is there already: rows alone can form no circle.
+"""
+
+from collections.abc import Collection, Iterable
+
+from jobs.models import Job, JobDependency
+from jobs.states import SATISFIED, Readiness, Status
+
+MOST_LEVELS = 100
+
+
+def descendants(parents: Collection[int]) -> list[Job]:
+    """Give all jobs that wait, directly or not, for these; one query where there are none."""
+    found: dict[int, Job] = {}
+    level = list(parents)
+    for _ in range(MOST_LEVELS):
+        children = Job.objects.filter(waits_for__parent_id__in=level) if level else Job.objects.none()
+        fresh = [job for job in children.select_related("customer").distinct() if job.pk not in found]
+        if not fresh:
+            break
+        found |= {job.pk: job for job in fresh}
+        level = [job.pk for job in fresh]
+    return list(found.values())
+
+
+def ancestry(family: Iterable[Job]) -> dict[int, set[int]]:
+    """Give the parents of each of these jobs."""
+    parents: dict[int, set[int]] = {job.pk: set() for job in family}
+    pairs = JobDependency.objects.filter(job_id__in=parents).values_list("job_id", "parent_id")
+    for job_id, parent_id in pairs:
+        parents[job_id].add(parent_id)
+    return parents
+
+
+def below(root: int, family: Iterable[Job], parents: dict[int, set[int]]) -> list[Job]:
+    """Give those of the family that descend from one job."""
+    reached, grew = {root}, True
+    while grew:
+        more = {pk for pk, above in parents.items() if pk not in reached and above & reached}
+        reached, grew = reached | more, bool(more)
+    return [job for job in family if job.pk in reached]
+
+
+def to_call_off(root: Job, family: Iterable[Job], parents: dict[int, set[int]]) -> list[Job]:
+    """Give the queued descendants of a job that has failed or was called off."""
+    return [job for job in below(root.pk, family, parents) if job.status == Status.QUEUED]
+
+
+def to_revive(root: Job, family: Iterable[Job], parents: dict[int, set[int]]) -> list[Job]:
+    """Give the descendants that were called off with a job which now is queued again or resolved."""
+    called_off = [job for job in below(root.pk, family, parents) if job.status == Status.CANCELLED]
+    return [job for job in called_off if job.cancelled_with_id == root.pk]
+
+
+def released(family: Iterable[Job], parents: dict[int, set[int]]) -> list[Job]:
+    """Give those that wait for nothing any more, of a family whose rows are locked."""
+    waiting = [job for job in family if job.status == Status.QUEUED and job.readiness == Readiness.PARENT]
+    asked = {pk for job in waiting for pk in parents[job.pk]}
+    open_still = set(
+        Job.objects.filter(pk__in=asked).exclude(status__in=SATISFIED).values_list("pk", flat=True)
+    )
+    return [job for job in waiting if not parents[job.pk] & open_still]

@@ -1,0 +1,70 @@
+"""LOCK, in the database: one row per site that is locked by whoever changes what keeps the site closed."""
+
+from collections.abc import Iterable
+
+from django.db import connection
+from django.db.models import Count, IntegerField, OuterRef, Q, Subquery
+from django.db.models.functions import Coalesce
+
+from jobs.conflicts import must_wait
+from jobs.models import Job, SiteGate
+from jobs.profile import SiteLock
+from jobs.states import CLOSING
+
+Gates = dict[int, SiteGate]
+
+
+def lock(site_ids: Iterable[int | None], *, only_free: bool = False) -> Gates:
+    """Lock the gates of these sites until the transaction ends, in the order of their keys; give them.
+
+    With `only_free` those that somebody else holds are passed over. Comes before every lock on a job.
+    """
+    wanted = sorted({site_id for site_id in site_ids if site_id is not None})
+    if not wanted:
+        return {}
+    found = _locked(wanted, only_free=only_free)
+    missing = [] if only_free and connection.vendor == "postgresql" else _missing(wanted, found)
+    if missing:
+        SiteGate.objects.bulk_create([SiteGate(site_id=pk) for pk in missing], ignore_conflicts=True)
+        found |= _locked(missing, only_free=only_free)
+    return found
+
+
+def forbids(gate: SiteGate | None, lock: str, mutating: bool) -> bool:
+    """Whether what keeps the site closed now excludes work of this kind."""
+    if gate is None or lock == SiteLock.NONE:
+        return False
+    alone = bool(gate.exclusive) and must_wait(SiteLock.EXCLUSIVE, bool(gate.mutating), lock, mutating)
+    return alone or (bool(gate.shared) and must_wait(SiteLock.SHARED, False, lock, mutating))
+
+
+def recount(held: Gates, site_ids: Iterable[int | None]) -> None:
+    """Work out anew, from the rows of jobs, what keeps these sites closed, and note it in the held gates.
+
+    Raises IntegrityError where the jobs exclude each other.
+    """
+    changed = [pk for pk in sorted({pk for pk in site_ids if pk is not None}) if pk in held]
+    if not changed:
+        return
+    values = {
+        "exclusive": _closing(Q(lock=SiteLock.EXCLUSIVE)),
+        "mutating": _closing(Q(lock=SiteLock.EXCLUSIVE, mutating=True)),
+        "shared": _closing(Q(lock=SiteLock.SHARED)),
+    }
+    SiteGate.objects.filter(pk__in=changed).update(**values)
+    held.update(SiteGate.objects.in_bulk(changed))
+
+
+def _closing(which: Q) -> Coalesce:
+    jobs = Job.objects.filter(which, site_id=OuterRef("pk"), status__in=CLOSING).order_by()
+    counted = jobs.values("site_id").annotate(many=Count("pk")).values("many")
+    return Coalesce(Subquery(counted, output_field=IntegerField()), 0)
+
+
+def _locked(site_ids: list[int], *, only_free: bool) -> Gates:
+    rows = SiteGate.objects.select_for_update(skip_locked=only_free).filter(pk__in=site_ids).order_by("pk")
+    return {gate.pk: gate for gate in rows}
+
+
+def _missing(wanted: list[int], found: Gates) -> list[int]:
+    return [pk for pk in wanted if pk not in found]
