@@ -15,6 +15,8 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        # Put back at the end: PostgreSQL loses it as Django takes away the index of the site's column.
+        migrations.RemoveConstraint(model_name='job', name='one_exclusive_job_per_site'),
         migrations.CreateModel(
             name="JobDependency",
             fields=[
@@ -370,6 +372,16 @@ class Migration(migrations.Migration):
             model_name="jobdependency",
             constraint=models.CheckConstraint(
                 condition=models.Q(("job", models.F("parent")), _negated=True), name="no_job_waits_for_itself"
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name='job',
+            constraint=models.UniqueConstraint(
+                condition=models.Q(
+                    ('lock', 'EXCLUSIVE'), ('status__in', ['RUNNING', 'CANCEL_REQUESTED', 'ORPHANED'])
+                ),
+                fields=('site',),
+                name='one_exclusive_job_per_site',
             ),
         ),
     ]
