@@ -6,7 +6,7 @@ RUN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 WORKERS ?= $(shell nproc)
 
-.PHONY: demo demo-check test check venv services clean
+.PHONY: demo demo-check test soak check venv services clean
 
 demo: venv ## panel, worker, agent and three sites, in the foreground
 	@$(RUN)/hosting-demo
@@ -16,6 +16,9 @@ demo-check: venv ## the whole road once; the last line is one JSON object
 
 test: venv services ## the whole suite, on SQLite and on PostgreSQL
 	@PATH="$(CURDIR)/$(RUN):$$PATH" WORKERS=$(WORKERS) scripts/test.sh
+
+soak: venv services ## the engine under chaos, ten minutes on each database
+	@PATH="$(CURDIR)/$(RUN):$$PATH" scripts/soak.sh
 
 check: venv ## format, lint, types, import contracts, migrations, deployment checks
 	@PATH="$(CURDIR)/$(RUN):$$PATH" scripts/check.sh

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Mapping, Sized
-from functools import partial
+from functools import lru_cache, partial
 from itertools import islice
 
 from audit import masking
@@ -12,6 +12,9 @@ DATA_LIMIT = 64_000
 _DEEPEST = 12
 _LONGEST_KEY = 200
 _WIDEST = 2**63
+# What counts as a short record.
+_FEW = 12
+_LONGEST_SHORT = 100
 
 _CUT = object()
 _BROKEN = object()
@@ -27,8 +30,31 @@ def clean_data(value: object, limit: int = DATA_LIMIT) -> object:
     become lists, anything unknown becomes its text. What does not fit, or lies too deep, gives way to a
     marker. The value of a key with a secret's name is masked, whatever it is.
     """
+    short = _short_record(value, limit)
+    if short is not None:
+        return short
     cleaned = _Walk(limit).item(value, 0)
     return None if cleaned is _CUT else cleaned
+
+
+def _short_record(value: object, limit: int) -> dict[str, object] | None:
+    """Give a flat record of a few plain values cleaned, as the walk would; None for anything else.
+
+    Most of what the panel itself tells of is such a record, several times for every job.
+    """
+    if type(value) is not dict or len(value) > _FEW or limit < _FEW * _LONGEST_SHORT * 4:
+        return None
+    cleaned: dict[str, object] = {}
+    for key, item in value.items():
+        if type(key) is not str or not _is_plain_key(key):
+            return None
+        if type(item) is str and len(item) <= _LONGEST_SHORT and item.isascii() and item.isprintable():
+            cleaned[key] = clean_text(item)
+        elif item is None or type(item) is bool or (type(item) is int and -_WIDEST <= item < _WIDEST):
+            cleaned[key] = item
+        else:
+            return None
+    return cleaned
 
 
 class _Walk:
@@ -100,7 +126,7 @@ class _Walk:
         return name if self._spend(len(json.dumps(name)) + 2) else None
 
     def _named(self, name: str, value: object, depth: int) -> object:
-        hides = masking.SECRET_NAME.search(name) and value is not None and not isinstance(value, bool)
+        hides = _is_secret(name) and value is not None and not isinstance(value, bool)
         return self._afford(masking.MASK) if hides else self.item(value, depth)
 
     def _afford(self, plain: object) -> object:
@@ -111,6 +137,17 @@ class _Walk:
             return False
         self._left -= size
         return True
+
+
+@lru_cache(maxsize=1024)
+def _is_plain_key(key: str) -> bool:
+    plain = len(key) <= _LONGEST_SHORT and key.isascii() and key.isprintable()
+    return plain and clean_text(key, _LONGEST_KEY) == key and not _is_secret(key)
+
+
+@lru_cache(maxsize=1024)
+def _is_secret(name: str) -> bool:
+    return masking.SECRET_NAME.search(name) is not None
 
 
 def _size(value: Sized) -> int:

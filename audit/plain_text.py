@@ -35,6 +35,10 @@ def clean_text(value: object, limit: int = TEXT_LIMIT) -> str:
     written as escapes; \n and \t stay, \r\n becomes \n. A marker at the end, inside the limit, says how much
     was cut off.
     """
+    if type(value) is str and len(value) <= limit and value.isascii() and value.isprintable():
+        # Nothing to escape and nothing to cut: what most of our own texts are.
+        text = masking.mask(value)
+        return text if len(text) <= limit else _cut(text, len(text), limit)
     text, unread = _text_of(value, max(limit, 0) + _MARGIN)
     text = _ANSI.sub("", text.replace("\r\n", "\n"))
     text = masking.mask(_INVISIBLE.sub(_escape, text))

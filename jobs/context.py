@@ -154,10 +154,11 @@ class SlotContext:
         return Job.objects.filter(pk=self.job.pk, claim_token=self.job.claim_token, status__in=HELD)
 
     def _append(self, line: Line) -> None:
-        with transaction.atomic():
-            if self._mine().exists():
-                events.append(self.job, [*self._unwritten, line], database_now())
-        self._unwritten = []
+        now = database_now()
+        while self._unwritten:
+            events.append_if_owned(self.job, self._unwritten[0], now)
+            self._unwritten.pop(0)
+        events.append_if_owned(self.job, line, now)
 
     def _abandoned(self) -> bool:
         # A slot whose supervisor died has nobody who beats for it: its job will be handed out again.

@@ -10,21 +10,16 @@ from collections.abc import Collection, Iterable
 from jobs.models import Job, JobDependency
 from jobs.states import SATISFIED, Readiness, Status
 
-MOST_LEVELS = 100
-
 
 def descendants(parents: Collection[int]) -> list[Job]:
     """Give all jobs that wait, directly or not, for these; one query where there are none."""
-    found: dict[int, Job] = {}
-    level = list(parents)
-    for _ in range(MOST_LEVELS):
-        children = Job.objects.filter(waits_for__parent_id__in=level) if level else Job.objects.none()
-        fresh = [job for job in children.select_related("customer").distinct() if job.pk not in found]
-        if not fresh:
-            break
-        found |= {job.pk: job for job in fresh}
-        level = [job.pk for job in fresh]
-    return list(found.values())
+    found: set[int] = set()
+    level = set(parents)
+    while level:
+        children = JobDependency.objects.filter(parent_id__in=level).values_list("job_id", flat=True)
+        level = set(children) - found
+        found |= level
+    return list(Job.objects.filter(pk__in=found).select_related("customer")) if found else []
 
 
 def ancestry(family: Iterable[Job]) -> dict[int, set[int]]:

@@ -1,16 +1,27 @@
 """A job's history: one line per event, cleaned before it is stored."""
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from django.db import connection
 from django.db.models import QuerySet
 
 from audit.redaction import clean_data, clean_text
 from jobs.models import EventType, Job, JobEvent, Level
+from jobs.states import HELD
 
 MESSAGE_LIMIT = 2000
+_COLUMNS = "job_id, at, epoch, event_type, level, message, data"
+_ROW = "(%s, %s, %s, %s, %s, %s, %s)"
+_INSERT = f"INSERT INTO jobs_jobevent ({_COLUMNS}) VALUES "  # noqa: S608 - of constants
+_HELD = ", ".join(f"'{status.value}'" for status in HELD)
+_INSERT_IF_OWNED = f"""
+    INSERT INTO jobs_jobevent ({_COLUMNS}) SELECT %s, %s, %s, %s, %s, %s, %s
+    WHERE EXISTS (SELECT 1 FROM jobs_job WHERE id = %s AND claim_token = %s AND status IN ({_HELD}))
+"""  # noqa: S608 - of constants
 
 
 @dataclass(frozen=True)
@@ -26,7 +37,11 @@ class Line:
 
 def write(lines: Iterable[tuple[Job, Line]], at: datetime) -> None:
     """Save lines of any jobs, in order, in one statement. A line's own time comes before `at`."""
-    JobEvent.objects.bulk_create([_written(job, line, at) for job, line in lines])
+    rows = [_columns(job, line, at) for job, line in lines]
+    if rows:
+        # Not bulk_create: on the way of every job, and several times faster so.
+        with connection.cursor() as cursor:
+            cursor.execute(_INSERT + ", ".join([_ROW] * len(rows)), [value for row in rows for value in row])
 
 
 def append(job: Job, lines: Iterable[Line], at: datetime) -> None:
@@ -34,15 +49,21 @@ def append(job: Job, lines: Iterable[Line], at: datetime) -> None:
     write([(job, line) for line in lines], at)
 
 
-def _written(job: Job, line: Line, at: datetime) -> JobEvent:
-    return JobEvent(
-        job_id=job.pk,
-        at=line.at or at,
-        epoch=job.epoch,
-        event_type=line.event_type,
-        level=line.level,
-        message=clean_text(line.message, MESSAGE_LIMIT),
-        data=clean_data(dict(line.data)),
+def append_if_owned(job: Job, line: Line, at: datetime) -> None:
+    """Save a line of a job, in one statement, if the claim of this attempt still is in force."""
+    with connection.cursor() as cursor:
+        cursor.execute(_INSERT_IF_OWNED, [*_columns(job, line, at), job.pk, job.claim_token])
+
+
+def _columns(job: Job, line: Line, at: datetime) -> tuple[object, ...]:
+    return (
+        job.pk,
+        connection.ops.adapt_datetimefield_value(line.at or at),
+        job.epoch,
+        line.event_type.value,
+        line.level.value,
+        clean_text(line.message, MESSAGE_LIMIT),
+        json.dumps(clean_data(dict(line.data))) if line.data else "{}",
     )
 
 

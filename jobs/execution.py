@@ -28,6 +28,7 @@ from jobs.exceptions import (
 )
 from jobs.models import EventType, Job, Level, PlanState
 from jobs.operation import Operation, Payload, Result
+from jobs.queries import with_related
 from jobs.request import validated_payload
 from jobs.states import HELD, Status
 from jobs.transitions import Move
@@ -91,8 +92,8 @@ def run_hand(orders: Sequence[Order], begun: Callable[[int], None] = lambda posi
 
 
 def _claimed(orders: Sequence[Order]) -> dict[int, Job]:
-    rows = Job.objects.select_related("site", "customer", "server", "plan").filter(status__in=HELD)
-    found = rows.in_bulk([job_id for job_id, _ in orders])
+    rows = Job.objects.filter(status__in=HELD, pk__in=[job_id for job_id, _ in orders])
+    found = {job.pk: job for job in with_related(rows, ("site", "customer", "server", "plan"), len(orders))}
     in_force = {pk: found[pk] for pk, token in orders if pk in found and found[pk].claim_token == token}
     for pk, _ in orders:
         if pk not in in_force:
@@ -285,9 +286,10 @@ def _record_alone(one: tuple[Job, End]) -> None:
 
 
 def _settle(ends: Sequence[tuple[Job, End]]) -> None:
-    current = {row.pk: row for row in recovery.locked_claims([job for job, _ in ends])}
+    held = recovery.locked_claims([job for job, _ in ends])
+    current = {row.pk: row for row in held.jobs}
     moves = [_settled(current[job.pk], end) for job, end in ends if job.pk in current]
-    transitions.apply(moves)
+    transitions.apply(moves, held)
     late = _late([(job, end) for job, end in ends if job.pk not in current])
     if late:
         _record_late(late)

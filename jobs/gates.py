@@ -3,15 +3,23 @@
 from collections.abc import Iterable
 
 from django.db import connection
-from django.db.models import Count, IntegerField, OuterRef, Q, Subquery
-from django.db.models.functions import Coalesce
 
 from jobs.conflicts import must_wait
-from jobs.models import Job, SiteGate
+from jobs.models import SiteGate
 from jobs.profile import SiteLock
 from jobs.states import CLOSING
 
 Gates = dict[int, SiteGate]
+_CLOSING = ", ".join(f"'{status.value}'" for status in CLOSING)
+_COUNT = f"""
+    (SELECT COUNT(*) FROM jobs_job WHERE site_id = jobs_sitegate.site_id AND status IN ({_CLOSING}) AND {{}})
+"""  # noqa: S608 - of constants
+_RECOUNT = f"""
+    UPDATE jobs_sitegate SET exclusive = {_COUNT.format("lock = 'EXCLUSIVE'")},
+        mutating = {_COUNT.format("lock = 'EXCLUSIVE' AND mutating")},
+        shared = {_COUNT.format("lock = 'SHARED'")}
+    WHERE site_id IN ({{sites}}) RETURNING site_id, exclusive, mutating, shared
+"""  # noqa: S608 - of constants
 
 
 def lock(site_ids: Iterable[int | None], *, only_free: bool = False) -> Gates:
@@ -43,22 +51,15 @@ def recount(held: Gates, site_ids: Iterable[int | None]) -> None:
 
     Raises IntegrityError where the jobs exclude each other.
     """
-    changed = [pk for pk in sorted({pk for pk in site_ids if pk is not None}) if pk in held]
+    changed = sorted({pk for pk in site_ids if pk is not None and pk in held})
     if not changed:
         return
-    values = {
-        "exclusive": _closing(Q(lock=SiteLock.EXCLUSIVE)),
-        "mutating": _closing(Q(lock=SiteLock.EXCLUSIVE, mutating=True)),
-        "shared": _closing(Q(lock=SiteLock.SHARED)),
-    }
-    SiteGate.objects.filter(pk__in=changed).update(**values)
-    held.update(SiteGate.objects.in_bulk(changed))
-
-
-def _closing(which: Q) -> Coalesce:
-    jobs = Job.objects.filter(which, site_id=OuterRef("pk"), status__in=CLOSING).order_by()
-    counted = jobs.values("site_id").annotate(many=Count("pk")).values("many")
-    return Coalesce(Subquery(counted, output_field=IntegerField()), 0)
+    marks = ", ".join(["%s"] * len(changed))
+    with connection.cursor() as cursor:
+        cursor.execute(_RECOUNT.format(sites=marks), changed)
+        for site_id, exclusive, mutating, shared in cursor.fetchall():
+            gate = held[site_id]
+            gate.exclusive, gate.mutating, gate.shared = exclusive, mutating, shared
 
 
 def _locked(site_ids: list[int], *, only_free: bool) -> Gates:

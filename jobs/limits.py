@@ -7,12 +7,12 @@ at a time, so together they take one place of every limit.
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
+from django.conf import settings
 from django.db import connection
 
-from jobs.models import Job
 from jobs.policies import Limits, limits_in_force
 from jobs.queries import held_jobs
 
@@ -34,6 +34,29 @@ def lock() -> None:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LIMITS_LOCK])
 
 
+class Work(Protocol):
+    """What a limit looks at: a job, or as much of one as it takes to choose it."""
+
+    @property
+    def job_type(self) -> str:
+        """Give its type."""
+
+    @property
+    def server_id(self) -> int | None:
+        """Give the key of its server."""
+
+    @property
+    def heavy(self) -> str:
+        """Give the resources that it uses heavily, separated by commas."""
+
+
+@dataclass(frozen=True)
+class _Running:
+    job_type: str
+    server_id: int | None
+    heavy: str
+
+
 @dataclass
 class Room:
     """What the limits leave, as of one moment inside the claim's lock; kept up as jobs are chosen."""
@@ -41,12 +64,12 @@ class Room:
     limits: Limits
     used: dict[Group, set[Place]] = field(default_factory=lambda: defaultdict(set))
 
-    def take(self, job: Job, place: Place) -> None:
+    def take(self, job: Work, place: Place) -> None:
         """Count one more job at a place."""
         for group, _, _ in self._rules(job):
             self.used[group].add(place)
 
-    def reason_against(self, job: Job, place: Place | None = None) -> str:
+    def reason_against(self, job: Work, place: Place | None = None) -> str:
         """Give the sentence why this job may not start (at this place), or an empty one."""
         for group, limit, name in self._rules(job):
             taken = self.used.get(group, set())
@@ -84,7 +107,7 @@ class Room:
                 return resource in heavy and len(taken) >= limits.heavy[resource]
         return False
 
-    def _rules(self, job: Job) -> list[tuple[Group, int, str]]:
+    def _rules(self, job: Work) -> list[tuple[Group, int, str]]:
         """Give each limit that a job counts for: its group, its number, and its words."""
         limits, kind, server = self.limits, job.job_type, job.server_id
         rules: list[tuple[Group, int, str]] = [(("all",), limits.overall, "MAX_WORKERS limit {}")]
@@ -103,11 +126,17 @@ class Room:
         return rules
 
 
+def is_installation_full() -> bool:
+    """Whether all places of MAX_WORKERS are taken, as of now and without a lock."""
+    places = held_jobs().order_by().values("worker_id", "place").distinct()
+    return places.count() >= settings.MAX_WORKERS
+
+
 def room() -> Room:
     """Give the room beside what runs now."""
     found = Room(limits_in_force())
     columns = ("worker_id", "place", "job_type", "server_id", "heavy")
     running = held_jobs().order_by().values_list(*columns).distinct()
     for worker_id, place, job_type, server_id, heavy in running:
-        found.take(Job(job_type=job_type, server_id=server_id, heavy=heavy), (worker_id, place))
+        found.take(_Running(job_type, server_id, heavy), (worker_id, place))
     return found

@@ -25,10 +25,10 @@ from sites.models import Server, Site
 class Paused:
     """What is held back now, as far as a claim must look."""
 
-    everything: Pause | None
+    everything: bool
     types: frozenset[str]
     servers: frozenset[int]
-    pauses: tuple[Pause, ...]
+    pauses: tuple[Pause, ...] = ()
 
     def holding(self, job_type: str, server_id: int | None, site_id: int | None) -> Pause | None:
         """Give the pause that holds such a job back, or None."""
@@ -62,11 +62,21 @@ class Target:
         )
 
 
+def held_back() -> Paused:
+    """Give what is held back now as far as a claim must look: without the rows."""
+    rows = list(Pause.objects.order_by().values_list("scope", "job_type", "server_id"))
+    return Paused(
+        everything=any(scope == PauseScope.ALL for scope, _, _ in rows),
+        types=frozenset(job_type for scope, job_type, _ in rows if scope == PauseScope.TYPE),
+        servers=frozenset(server for _, _, server in rows if server is not None),
+    )
+
+
 def in_force() -> Paused:
     """Give what is held back now, in one query."""
     rows = tuple(Pause.objects.select_related("server", "site"))
     return Paused(
-        everything=next((pause for pause in rows if pause.scope == PauseScope.ALL), None),
+        everything=any(pause.scope == PauseScope.ALL for pause in rows),
         types=frozenset(pause.job_type for pause in rows if pause.scope == PauseScope.TYPE),
         servers=frozenset(pause.server_id for pause in rows if pause.server_id is not None),
         pauses=rows,

@@ -171,12 +171,12 @@ def _decide(actor: Actor, job_id: int, reason: str, decide: Callable[[Job], Move
     request = JobRequest(seen.job_type, seen.site_id or 0, reason=reason)
     try:
         with transaction.atomic():
-            found = transitions.hold([seen.pk])
-            if not found:
+            held = transitions.hold([seen.pk])
+            if not held.jobs:
                 raise NotVisible(f"{seen.code} was removed meanwhile.")
-            (job,) = found
+            (job,) = held.jobs
             _require_reason(job, reason)
-            transitions.apply([decide(job)])
+            transitions.apply([decide(job)], held)
             return job
     except Refused as refusal:
         if not _inside_callers_transaction():
@@ -274,6 +274,8 @@ def _parents(one: _Accepted, chained: Sequence[JobRequest], made: dict[int, Subm
     for name in one.request.after:
         if (key := job_id_of(name)) is not None:
             keys.append(job_visible_to(one.actor, key).pk)
+    if not keys:
+        return []
     parents = list(Job.objects.filter(pk__in=keys).select_for_update(of=("self",)).order_by("pk"))
     for parent in parents:
         if parent.status in (Status.FAILED, Status.CANCELLED):

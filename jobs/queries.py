@@ -8,6 +8,8 @@ from jobs.models import Job
 from jobs.states import CLOSING, HELD
 from sites.queries import SEES_ALL, visible_customers
 
+MOST_JOINED = 4
+
 
 def held_jobs() -> QuerySet[Job]:
     """Give the jobs that a worker owns. SQLite finds the index only by its own condition, the first one."""
@@ -17,6 +19,14 @@ def held_jobs() -> QuerySet[Job]:
 def closing_jobs() -> QuerySet[Job]:
     """Give the jobs that keep their sites closed: the held ones and the orphans."""
     return Job.objects.filter(status__in=CLOSING)
+
+
+def with_related(jobs: QuerySet[Job], names: tuple[str, ...], many: int) -> QuerySet[Job]:
+    """Have rows come with what they refer to: joined where they are few, else looked up once for all.
+
+    Many jobs of one hand share their site, customer and server, which are made only once so.
+    """
+    return jobs.select_related(*names) if many <= MOST_JOINED else jobs.prefetch_related(*names)
 
 
 def jobs_visible_to(actor: Actor) -> QuerySet[Job]:

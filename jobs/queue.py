@@ -7,24 +7,25 @@ priority or scheduled for later.
 
 import secrets
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 from uuid import UUID
 
 from django.db import connection, transaction
-from django.db.models import Min
 
 from audit.clock import database_now
-from jobs import gates, limits, pauses, readiness, registry, transitions
+from jobs import gates, limits, pauses, registry, transitions
+from jobs.conflicts import must_wait
 from jobs.events import Line
 from jobs.gates import Gates
 from jobs.limits import Room, room
-from jobs.models import ORDER, EventType, Job, Worker
+from jobs.models import EventType, Job, Worker
 from jobs.pauses import Paused
 from jobs.profile import SiteLock
-from jobs.queries import held_jobs
+from jobs.queries import held_jobs, with_related
 from jobs.states import Readiness, Status
-from jobs.transitions import Move
+from jobs.transitions import Held, Move
 from sites.models import Server
 
 # One worker at a time puts due jobs in line.
@@ -35,15 +36,18 @@ SPARE = 8
 MOST_PAGES = 50
 # How many due jobs get in line in one transaction.
 DUE_BATCH = 100
+# The columns of Candidate, and those of the order.
 _PROBE = """
     SELECT * FROM (
-        SELECT id, site_id, lock, priority, turn, scheduled_at FROM {table}
-        WHERE readiness = 'READY' AND job_type = %s {on_server} {passed}
+        SELECT id, site_id, server_id, job_type, lock, mutating, heavy, brief, timeout_seconds,
+               priority, turn, scheduled_at
+        FROM jobs_job WHERE readiness = 'READY' AND job_type = %s {on_server} {passed}
         ORDER BY priority, turn, scheduled_at, id LIMIT %s
     ) AS probe
 """
 _FIRST = """
-    SELECT id, site_id, lock FROM ({parts}) AS found ORDER BY priority, turn, scheduled_at, id LIMIT %s
+    SELECT id, site_id, server_id, job_type, lock, mutating, heavy, brief, timeout_seconds
+    FROM ({parts}) AS found ORDER BY priority, turn, scheduled_at, id LIMIT %s
 """
 
 
@@ -56,31 +60,50 @@ def claim(worker: Worker, places: Collection[int], job_types: Sequence[str]) -> 
     if not places:
         return []
     get_due_in_line()
+    if not _may_find_work():
+        return []
     with transaction.atomic():
         limits.lock()
-        paused = pauses.in_force()
+        paused = pauses.held_back()
         if paused.everything:
             return []
         choice = _Choice(worker.pk, places, paused)
-        return transitions.apply(_claims(choice, worker)) if choice.among(job_types) else []
+        if not choice.among(job_types):
+            return []
+        return transitions.apply(_claims(choice, worker), Held(choice.jobs, choice.gates, []))
 
 
 def get_due_in_line() -> int:
     """Put queued jobs whose time has come in line; give how many. One look at an index where none has."""
-    later = Job.objects.filter(readiness=Readiness.LATER)
-    if not later.filter(scheduled_at__lte=database_now()).exists():
+    due = next_due()
+    if due is None or due > 0:
         return 0
     with transaction.atomic():
         if not _is_mine(DUE_LOCK):
             return 0
         now = database_now()
-        due = later.filter(scheduled_at__lte=now).order_by("scheduled_at", "pk")[:DUE_BATCH]
-        seen = list(due.values_list("pk", "site_id"))
+        later = Job.objects.filter(readiness=Readiness.LATER)
+        first = later.filter(scheduled_at__lte=now).order_by("scheduled_at", "pk")[:DUE_BATCH]
+        seen = list(first.values_list("pk", "site_id"))
         held = gates.lock(site_id for _, site_id in seen)
         rows = later.filter(pk__in=[pk for pk, _ in seen]).select_for_update()
         jobs = list(rows.order_by("priority", "scheduled_at", "pk"))
         transitions.get_in_line(jobs, held, now)
         return len(jobs)
+
+
+def next_due() -> float | None:
+    """Give the seconds until the next job's time comes, or None where none is scheduled."""
+    later = Job.objects.filter(readiness=Readiness.LATER).order_by("scheduled_at")
+    first = later.values_list("scheduled_at", flat=True).first()
+    return None if first is None else (first - database_now()).total_seconds()
+
+
+def _may_find_work() -> bool:
+    """Whether a claim can find anything, looked at without a lock: many workers may ask at once in vain."""
+    if not Job.objects.filter(readiness=Readiness.READY).exists():
+        return False
+    return not limits.is_installation_full()
 
 
 def _is_mine(lock: int) -> bool:
@@ -89,12 +112,6 @@ def _is_mine(lock: int) -> bool:
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [lock])
         return bool(cursor.fetchone()[0])
-
-
-def next_due() -> float | None:
-    """Give the seconds until the next job's time comes, or None where none is scheduled."""
-    first = Job.objects.filter(readiness=Readiness.LATER).aggregate(first=Min("scheduled_at"))["first"]
-    return None if first is None else (first - database_now()).total_seconds()
 
 
 def beat(tokens: Collection[str]) -> set[str]:
@@ -109,122 +126,175 @@ def strays(worker: Worker, tokens: Collection[str]) -> list[Job]:
     return list(held_jobs().filter(worker_id=worker.pk).exclude(claim_token__in=set(tokens)))
 
 
+@dataclass(frozen=True)
+class Candidate:
+    """As much of a ready job as it takes to choose: where it would run, and what it excludes."""
+
+    pk: int
+    site_id: int | None
+    server_id: int | None
+    job_type: str
+    lock: str
+    mutating: bool
+    heavy: str
+    brief: bool
+    timeout_seconds: int
+
+    @property
+    def needs_gate(self) -> bool:
+        """Whether it keeps its site closed while it runs."""
+        return self.lock != SiteLock.NONE and self.site_id is not None
+
+    def is_shut_out_by(self, other: "Candidate") -> bool:
+        """Whether another one, running on the same site, would exclude it."""
+        shut_out = must_wait(other.lock, bool(other.mutating), self.lock, bool(self.mutating))
+        return self.site_id == other.site_id and shut_out
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One look at the index: a type, a server or any, and how many jobs at most."""
+
+    job_type: str
+    server: int | None
+    many: int
+
+
 class _Choice:
     """The jobs of one claim: picked in order, each where the limits and its site leave it room."""
 
     def __init__(self, worker: UUID, places: Collection[int], paused: Paused) -> None:
         self._worker = worker
+        self._paused = paused
         self._room: Room = room()
         # Whatever the worker believes: a place that holds a job is not handed another.
-        self._free = [place for place in places if not self._room.is_taken((worker, place))]
-        self._hands: dict[int, list[Job]] = {}
-        self._paused = paused
-        self._gates: Gates = {}
+        self._places = [place for place in places if not self._room.is_taken((worker, place))]
+        self._at: dict[int, list[Candidate]] = {}
         self._seen: set[int] = set()
-        self.chosen: list[Job] = []
+        self.gates: Gates = {}
+        self.jobs: list[Job] = []
 
     def among(self, job_types: Sequence[str]) -> list[Job]:
-        """Choose among the ready jobs of these types."""
+        """Choose among the ready jobs of these types; give them, their rows and gates locked."""
         for _ in range(MOST_PAGES):
             page, is_last = self._page(job_types)
-            for job in page:
-                self._consider(job)
+            picked = [
+                (candidate, place) for candidate in page if (place := self._take(candidate)) is not None
+            ]
+            self._lock(dict(picked))
             if is_last or not self._wants_more():
                 break
-        return self.chosen
+        return self.jobs
+
+    def seconds_at(self, job: Job) -> int:
+        """Give the seconds for all that its place was handed with a job: they run one after another."""
+        return sum(candidate.timeout_seconds for candidate in self._at[job.place or 0])
 
     def _wants_more(self) -> bool:
-        return bool(self._free) or any(len(hand) < HAND for hand in self._hands.values())
+        return any(place not in self._at or self._is_open_hand(place) for place in self._places)
 
-    def _page(self, job_types: Sequence[str]) -> tuple[list[Job], bool]:
-        """Give the next ready jobs in order, their rows and the gates of their sites locked; and if all."""
-        many = len(self._free) + SPARE + HAND * (len(self._free) + len(self._hands))
+    def _is_open_hand(self, place: int) -> bool:
+        hand = self._at[place]
+        return len(hand) < HAND and all(candidate.brief for candidate in hand)
+
+    def _page(self, job_types: Sequence[str]) -> tuple[list[Candidate], bool]:
+        """Give the next ready jobs in order, and whether these are the last."""
         probes = list(self._probes(job_types))
-        found = _first_ready(probes, many, self._seen) if probes else []
-        if not found:
-            return [], True
-        ids = [pk for pk, _, _ in found]
-        self._seen |= set(ids)
-        # A gate that somebody holds is passed over: whoever holds it rings the bell when its job is done.
-        self._gates |= gates.lock((site for _, site, lock in found if lock != SiteLock.NONE), only_free=True)
-        rows = Job.objects.filter(pk__in=ids, readiness=Readiness.READY).select_related("customer")
-        ordered = rows.select_for_update(skip_locked=True, of=("self",)).order_by(*ORDER)
-        return list(ordered), len(found) < many
+        found = _first_ready(probes, self._seen) if probes else []
+        self._seen |= {candidate.pk for candidate in found}
+        return found, len(found) < min((probe.many for probe in probes), default=1)
 
-    def _probes(self, job_types: Sequence[str]) -> Iterator[tuple[str, int | None]]:
-        """Give type and server (None for any) of everything that has room."""
-        if self._room.is_full() and not self._hands:
+    def _probes(self, job_types: Sequence[str]) -> Iterator[Probe]:
+        """Give where to look: everything that has room."""
+        if self._room.is_full() and not self._at:
             return
         for job_type in job_types:
             if job_type in self._paused.types or self._room.is_type_full(job_type):
                 continue
-            heavy = registry.operation(job_type).profile.heavy
-            shut = self._paused.servers | self._room.full_servers(job_type, heavy)
+            profile = registry.operation(job_type).profile
+            many = len(self._places) * HAND if profile.brief else len(self._places) + SPARE
+            shut = self._paused.servers | self._room.full_servers(job_type, profile.heavy)
             if not shut:
-                yield job_type, None
+                yield Probe(job_type, None, many)
             else:
-                yield from ((job_type, server) for server in self._servers if server not in shut)
+                yield from (Probe(job_type, pk, many) for pk in self._servers if pk not in shut)
 
     @cached_property
     def _servers(self) -> list[int]:
         return list(Server.objects.order_by("pk").values_list("pk", flat=True))
 
-    def _consider(self, job: Job) -> None:
-        if not self._may_enter(job):
-            return
-        place = self._place_for(job)
-        if place is None:
-            return
-        job.place = place
-        self._room.take(job, (self._worker, place))
-        self.chosen.append(job)
+    def _take(self, candidate: Candidate) -> int | None:
+        """Give the place that a candidate gets, and count it there; None where it can have none."""
+        chosen = (other for hand in self._at.values() for other in hand)
+        if candidate.needs_gate and any(candidate.is_shut_out_by(other) for other in chosen):
+            return None
+        place = self._place_for(candidate)
+        if place is not None:
+            self._at.setdefault(place, []).append(candidate)
+            self._room.take(candidate, (self._worker, place))
+        return place
 
-    def _may_enter(self, job: Job) -> bool:
-        if job.lock == SiteLock.NONE or job.site_id is None:
-            return True
-        gate = self._gates.get(job.site_id)
-        if gate is None or gates.forbids(gate, job.lock, job.mutating):
-            return False
-        return readiness.blocker_of(job, self.chosen) is None
-
-    def _place_for(self, job: Job) -> int | None:
-        if self._free and not self._room.reason_against(job):
-            place = self._free.pop(0)
-            if job.brief:
-                self._hands[place] = [job]
-            return place
-        hands = sorted(self._hands.items(), key=lambda item: len(item[1])) if job.brief else []
-        for place, hand in hands:
-            if len(hand) < HAND and not self._room.reason_against(job, (self._worker, place)):
-                hand.append(job)
+    def _place_for(self, candidate: Candidate) -> int | None:
+        free = [place for place in self._places if place not in self._at]
+        if free and not self._room.reason_against(candidate):
+            return free[0]
+        hands = [place for place in self._at if self._is_open_hand(place)] if candidate.brief else []
+        for place in sorted(hands, key=lambda place: len(self._at[place])):
+            if not self._room.reason_against(candidate, (self._worker, place)):
                 return place
         return None
 
-    def seconds_at(self, job: Job) -> int:
-        """Give the seconds for all that its place was handed with a job: they run one after another."""
-        hand = self._hands.get(job.place or 0, [job]) if job.brief else [job]
-        return sum(one.timeout_seconds for one in hand)
+    def _lock(self, picked: dict[Candidate, int]) -> None:
+        """Lock the gates and rows of what was picked; let go of what somebody else holds or has changed.
+
+        Whoever holds a gate rings the bell when its work on the site is done.
+        """
+        self.gates |= gates.lock((one.site_id for one in picked if one.needs_gate), only_free=True)
+        wanted = [one for one in picked if not one.needs_gate or self._is_let_in(one)]
+        rows = Job.objects.filter(pk__in=[one.pk for one in wanted], readiness=Readiness.READY)
+        free = with_related(rows, ("customer",), len(wanted)).select_for_update(
+            skip_locked=True, of=("self",)
+        )
+        found = {job.pk: job for job in free.order_by()} if wanted else {}
+        for one, place in picked.items():
+            if one.pk in found:
+                found[one.pk].place = place
+                self.jobs.append(found[one.pk])
+        if len(found) < len(picked):
+            self._let_go()
+
+    def _is_let_in(self, candidate: Candidate) -> bool:
+        gate = self.gates.get(candidate.site_id or 0)
+        return gate is not None and not gates.forbids(gate, candidate.lock, candidate.mutating)
+
+    def _let_go(self) -> None:
+        """Count anew, from what is really had."""
+        had = {job.pk for job in self.jobs}
+        kept = {place: [one for one in hand if one.pk in had] for place, hand in self._at.items()}
+        self._at = {place: hand for place, hand in kept.items() if hand}
+        self._room = room()
+        for place, hand in self._at.items():
+            for one in hand:
+                self._room.take(one, (self._worker, place))
 
 
-def _first_ready(
-    probes: list[tuple[str, int | None]], many: int, seen: set[int]
-) -> list[tuple[int, int, str]]:
-    """Give (key, site, lock) of the first ready jobs of all probes together, in order, without those seen."""
-    table, parts, values = Job._meta.db_table, [], []
+def _first_ready(probes: list[Probe], seen: set[int]) -> list[Candidate]:
+    """Give the first ready jobs of all probes together, in the order in which they are handed out."""
+    parts, values = [], []
     passed = f"AND id NOT IN ({', '.join(['%s'] * len(seen))})" if seen else ""
-    for job_type, server in probes:
-        on_server = "AND server_id = %s" if server is not None else ""
-        values += [job_type, *([server] if server is not None else []), *seen, many]
-        parts.append(_PROBE.format(table=table, on_server=on_server, passed=passed))
+    for probe in probes:
+        on_server = [] if probe.server is None else [probe.server]
+        values += [probe.job_type, *on_server, *seen, probe.many]
+        parts.append(_PROBE.format(on_server="AND server_id = %s" if on_server else "", passed=passed))
     with connection.cursor() as cursor:
-        cursor.execute(_FIRST.format(parts=" UNION ALL ".join(parts)), [*values, many])
-        return list(cursor.fetchall())
+        cursor.execute(_FIRST.format(parts=" UNION ALL ".join(parts)), [*values, max(p.many for p in probes)])
+        return [Candidate(*row) for row in cursor.fetchall()]
 
 
 def _claims(choice: "_Choice", worker: Worker) -> list[Move]:
     # Read here, with the gates held: no job that has left one of these sites has a later time.
     now, token = database_now(), secrets.token_hex(16)
-    return [_claimed(job, worker, now, token, choice.seconds_at(job)) for job in choice.chosen]
+    return [_claimed(job, worker, now, token, choice.seconds_at(job)) for job in choice.jobs]
 
 
 def _claimed(job: Job, worker: Worker, now: datetime, token: str, seconds: int) -> Move:

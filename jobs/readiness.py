@@ -57,8 +57,11 @@ def leave_line(jobs: Iterable[Job], held: Gates) -> None:
         same = Job.objects.filter(site_id=site_id, job_type=job_type, lock=SiteLock.EXCLUSIVE)
         if same.filter(readiness__in=HEADS).exists():
             continue
-        successor = same.filter(readiness=Readiness.BEHIND).order_by(*ORDER).first()
-        if successor is not None:
+        columns = ("id", "site_id", "lock", "mutating")
+        behind = same.filter(readiness=Readiness.BEHIND).order_by(*ORDER)
+        found = behind.values_list(*columns, named=False).first()
+        if found is not None:
+            successor = Job(**dict(zip(columns, found, strict=True)))
             store(successor, _head(successor, held))
 
 

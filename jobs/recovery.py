@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from datetime import timedelta
 
 from django.db import transaction
@@ -14,7 +15,7 @@ from jobs.models import ORDER, EventType, Job, JobDependency, Level
 from jobs.profile import OnLost, SiteLock
 from jobs.queries import held_jobs
 from jobs.states import CLOSING, HEADS, HELD, SATISFIED, Readiness, Status
-from jobs.transitions import Move
+from jobs.transitions import Held, Move
 
 logger = logging.getLogger(__name__)
 MOST_MENDED = 500
@@ -37,8 +38,8 @@ def lose(job: Job, why: str, *, spent: bool = True) -> bool:
     `spent` is False where the worker was stopped on purpose: an interruption costs no attempt.
     """
     with transaction.atomic():
-        current = locked(job)
-        return current is not None and _move_lost(current, why, spent=spent)
+        held = locked(job)
+        return held is not None and _move_lost(held, why, spent=spent)
 
 
 def time_out(job: Job, why: str) -> bool:
@@ -49,36 +50,41 @@ def time_out(job: Job, why: str) -> bool:
         to, kind = Status.ORPHANED, EventType.ORPHANED
         message = f"{message}; it is not known how far the work came: a person must decide"
     with transaction.atomic():
-        current = locked(job)
-        return current is not None and _give_up(current, to, Line(kind, message, Level.ERROR), "timed_out")
+        held = locked(job)
+        return held is not None and _give_up(held, to, Line(kind, message, Level.ERROR), "timed_out")
 
 
 def hand_back(jobs: Collection[Job], why: str) -> None:
     """Put claimed jobs that were not begun back into the queue; no attempt is spent."""
     with transaction.atomic():
         line = Line(EventType.RETRY, f"{why}; nothing was done, queued again")
+        held = locked_claims(jobs)
         moves = [
             Move(job, Status.QUEUED, line, f"{job.worker_name} (worker)", "SYSTEM", _unspent(job))
-            for job in locked_claims(jobs)
+            for job in held.jobs
             if job.status == Status.RUNNING
         ]
-        transitions.apply(moves)
+        transitions.apply(moves, held)
 
 
 def _unspent(job: Job) -> dict[str, object]:
     return retry_values(job, spent=False, delay=0)
 
 
-def locked(job: Job) -> Job | None:
+def locked(job: Job) -> Held | None:
     """Give the job's row, locked until the transaction ends, if this claim of it still is in force."""
-    return next((row for row in locked_claims([job])), None)
+    held = locked_claims([job])
+    return held if held.jobs else None
 
 
-def locked_claims(jobs: Collection[Job]) -> list[Job]:
-    """Give the rows, locked until the transaction ends, of those whose claim still is in force."""
+def locked_claims(jobs: Collection[Job]) -> Held:
+    """Lock the rows of these jobs until the transaction ends; give those whose claim still is in force."""
+    if all(job.brief for job in jobs):
+        return transitions.hold_brief(jobs)
     tokens = {job.pk: job.claim_token for job in jobs}
-    rows = transitions.hold(list(tokens))
-    return [row for row in rows if row.status in HELD and row.claim_token == tokens[row.pk]]
+    held = transitions.hold(list(tokens))
+    mine = [row for row in held.jobs if row.status in HELD and row.claim_token == tokens[row.pk]]
+    return replace(held, jobs=mine)
 
 
 def retry_values(job: Job, *, spent: bool, delay: float) -> dict[str, object]:
@@ -106,17 +112,21 @@ def _rescue_stale() -> list[Job]:
     return rescued
 
 
-def _move_lost(job: Job, why: str, *, spent: bool) -> bool:
+def _move_lost(held: Held, why: str, *, spent: bool) -> bool:
+    (job,) = held.jobs
     to, line, values = fate(job, f"worker lost ({why})", delay=0, spent=spent)
-    return _give_up(job, to, line, "worker_lost", values)
+    return _give_up(held, to, line, "worker_lost", values)
 
 
-def _give_up(job: Job, to: Status, line: Line, code: str, values: Mapping[str, object] | None = None) -> bool:
+def _give_up(
+    held: Held, to: Status, line: Line, code: str, values: Mapping[str, object] | None = None
+) -> bool:
+    (job,) = held.jobs
     columns = {**(values or {}), "error_code": code, "error_message": line.message}
     found = registry.operations().get(job.job_type)
     if found is not None:
         found.settle_failure(job, line.message, in_doubt=to in (Status.QUEUED, Status.ORPHANED))
-    return bool(transitions.apply([Move(job, to, line, "system (sweeper)", "SYSTEM", columns)]))
+    return bool(transitions.apply([Move(job, to, line, "system (sweeper)", "SYSTEM", columns)], held))
 
 
 def fate(job: Job, what: str, *, delay: float, spent: bool = True) -> tuple[Status, Line, dict[str, object]]:
@@ -160,7 +170,7 @@ def mend() -> int:
     wrong = set(_wrongly_waiting())
     for job_id in sorted(wrong):
         with transaction.atomic():
-            for job in transitions.hold([job_id]):
+            for job in transitions.hold([job_id]).jobs:
                 if job.status == Status.QUEUED:
                     logger.warning("%s stood wrongly in line (%s); mended", job.code, job.readiness)
                     transitions.line_up_anew(job)

@@ -13,15 +13,12 @@ def serve(orders: Connection, ledger: Ledger) -> None:
 
     The end of the pipe means that the supervisor has died or wants no more: the slot leaves.
     """
-    orders.send("ready")
-    while True:
-        try:
+    try:
+        orders.send("ready")
+        while True:
             hand: list[Order] = orders.recv()
-        except EOFError:
-            return
-        close_old_connections()
-        run_hand(hand, lambda position: setattr(ledger, "begun", position))
-        try:
+            close_old_connections()
+            run_hand(hand, lambda position: setattr(ledger, "begun", position))
             orders.send("done")
-        except (BrokenPipeError, ConnectionResetError):
-            return
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        return

@@ -20,7 +20,7 @@ from jobs.exceptions import IllegalMove
 from jobs.gates import Gates
 from jobs.models import EventType, Job, Level
 from jobs.profile import SiteLock
-from jobs.states import CLOSING, ENDED, Readiness, Status, may_move
+from jobs.states import CLOSING, ENDED, HELD, Readiness, Status, may_move
 from jobs.turns import Turns
 
 AUDITED: dict[Status, Action] = {
@@ -61,11 +61,24 @@ class _Made:
     origin: Status
 
 
-def apply(moves: Iterable[Move]) -> list[Job]:
+@dataclass(frozen=True)
+class Held:
+    """Rows that are locked until the transaction ends, with all that a move of them needs besides.
+
+    `gates` are those of their sites; `family` are the jobs that wait for them, directly or not.
+    """
+
+    jobs: list[Job]
+    gates: Gates
+    family: list[Job]
+
+
+def apply(moves: Iterable[Move], held: Held | None = None) -> list[Job]:
     """Make the moves whose job still stands as expected; give those jobs, refreshed in memory.
 
-    Must be called inside a transaction. A job that has moved on meanwhile is left alone and not given back.
-    Raises IllegalMove for a move that the table of states does not have.
+    Must be called inside a transaction. A job that has moved on meanwhile is left alone and not given back;
+    `held` says that all of them were locked and read in this transaction, by `hold` or a claim. Raises
+    IllegalMove for a move that the table of states does not have.
     """
     wanted = list(moves)
     if not transactions.is_open():
@@ -73,23 +86,59 @@ def apply(moves: Iterable[Move]) -> list[Job]:
     for move in wanted:
         if not may_move(move.job.status, move.to):
             raise IllegalMove(f"{move.job.code} cannot go from {move.job.status} to {move.to}.")
-    family = dependencies.descendants([move.job.pk for move in wanted if _touches_others(move)])
-    held = gates.lock([*_sites_changed(wanted), *(job.site_id for job in family)])
+    if held is None:
+        held = _hold_as_expected(wanted)
+        standing = {id(job) for job in held.jobs}
+        wanted = [move for move in wanted if id(move.job) in standing]
     now = database_now()
-    made = _make(wanted, held, now)
-    followed = _follow(made, family, held, now) if family else []
+    _require_gates(wanted, held.gates)
+    made = _make(wanted, held.gates, now)
+    followed = _follow(made, held.family, held.gates, now) if held.family else []
     _tell([*made, *followed], now)
     return [one.move.job for one in made]
 
 
-def hold(jobs: Collection[int]) -> list[Job]:
-    """Lock rows until the transaction ends, with all that a move of them would lock first; give them."""
-    rows = Job.objects.filter(pk__in=jobs)
+def hold(jobs: Collection[int]) -> Held:
+    """Lock rows, and before them all that a move of them would lock first; give them fresh."""
     family = dependencies.descendants(jobs)
-    sites = list(rows.exclude(site=None).order_by().values_list("site_id", flat=True).distinct())
-    gates.lock([*sites, *(job.site_id for job in family)])
-    related = Job.objects.select_related("customer", "site", "server", "plan")
-    return list(related.filter(pk__in=jobs).select_for_update(of=("self",)).order_by("pk"))
+    rows = Job.objects.filter(pk__in=jobs)
+    sites = list(rows.order_by().values_list("site_id", flat=True))
+    held = gates.lock([*sites, *(job.site_id for job in family)])
+    related = rows.select_related("customer", "site", "server", "plan").select_for_update(of=("self",))
+    return Held(list(related.order_by("pk")), held, family)
+
+
+def hold_brief(jobs: Collection[Job]) -> Held:
+    """Lock the rows of brief jobs; give those that still are held by this claim, themselves.
+
+    Nothing of such a row but its state can have changed since it was claimed.
+    """
+    family = dependencies.descendants([job.pk for job in jobs])
+    sites = [job.site_id for job in jobs if job.lock != SiteLock.NONE]
+    held = gates.lock([*sites, *(job.site_id for job in family)])
+    rows = _lock_rows([job.pk for job in jobs])
+    mine = []
+    for job in jobs:
+        status, token = rows.get(job.pk, ("", ""))
+        if status in HELD and token == job.claim_token:
+            job.status = status
+            mine.append(job)
+    return Held(mine, held, family)
+
+
+def _hold_as_expected(moves: list[Move]) -> Held:
+    family = dependencies.descendants([move.job.pk for move in moves if _touches_others(move)])
+    held = gates.lock([*_sites_changed(moves), *(job.site_id for job in family)])
+    rows = _lock_rows([move.job.pk for move in moves])
+    jobs = [move.job for move in moves]
+    return Held([job for job in jobs if rows.get(job.pk) == (job.status, job.claim_token)], held, family)
+
+
+def _require_gates(moves: list[Move], held: Gates) -> None:
+    """Lock what was not known to be needed: the gate of a site to which work without a lock goes back."""
+    missing = [site for site in _sites_changed(moves) if site is not None and site not in held]
+    if missing:
+        held.update(gates.lock(missing))
 
 
 def _touches_others(move: Move) -> bool:
@@ -144,21 +193,19 @@ def _opens_site(one: _Made) -> bool:
 
 
 def _compare_and_set(moves: list[Move], now: datetime) -> list[_Made]:
-    """Change the rows that still stand as expected, those with the same change in one statement."""
-    stands = _standing(moves)
+    """Change locked rows, those with the same change in one statement."""
     alike: dict[str, list[tuple[Move, dict[str, Any]]]] = defaultdict(list)
     for move in moves:
-        if stands.get(move.job.pk) == (move.job.status, move.job.claim_token):
-            values = {"status": move.to, **_columns(move.to, now), **move.values}
-            alike[repr((move.job.status, move.job.claim_token, values))].append((move, values))
+        values = {"status": move.to, **_columns(move.to, now), **move.values}
+        alike[repr((move.job.status, move.job.claim_token, values))].append((move, values))
     made = [_Made(move, Status(move.job.status)) for group in alike.values() for move, _ in group]
     for group in alike.values():
         _write([move.job for move, _ in group], group[0][1])
     return made
 
 
-def _standing(moves: list[Move]) -> dict[int, tuple[str, str]]:
-    rows = Job.objects.filter(pk__in=[move.job.pk for move in moves]).select_for_update().order_by("pk")
+def _lock_rows(keys: Collection[int]) -> dict[int, tuple[str, str]]:
+    rows = Job.objects.filter(pk__in=keys).select_for_update().order_by("pk")
     return {pk: (status, token) for pk, status, token in rows.values_list("pk", "status", "claim_token")}
 
 

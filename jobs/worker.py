@@ -15,7 +15,7 @@ from audit.clock import database_now
 from audit.exceptions import AuditError
 from jobs import aging, queue, recovery, registry, service_manager
 from jobs.attention import Attention
-from jobs.database import TROUBLE
+from jobs.database import TROUBLE, insist
 from jobs.models import Job, Worker
 from jobs.slot_process import Slot, start_slot
 
@@ -23,6 +23,8 @@ logger = logging.getLogger(__name__)
 # Beyond its deadline a job's slot gets this long to end by itself before it is ended.
 DEADLINE_GRACE = 30.0
 START_PAUSE = 1.0
+# A worker that leaves tells the database so for at most this long.
+FAREWELL_SECONDS = 10.0
 SKEW_WARNING_SECONDS = 5.0
 # After looking in vain although something had changed, the next look waits: doubled up to the longest.
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.02, 0.25
@@ -247,10 +249,12 @@ class Supervisor:
     # --- leaving ---------------------------------------------------------------------------------
     def _leave(self) -> int:
         forced = any(slot.jobs for slot in self.slots)
+        ends = time.monotonic() + FAREWELL_SECONDS
         try:
-            self._sign_off()
+            insist(self._sign_off, giving_up=lambda: time.monotonic() > ends)
         except TROUBLE as error:
             logger.warning("database trouble while leaving; recovery sees to the rest: %s", error)
+        self._attention.close()
         logger.info("worker %s stopped", self.name)
         return 1 if forced else 0
 
@@ -260,9 +264,10 @@ class Supervisor:
                 slot.process.kill()
                 self._bury(slot, "stopped by a second signal", spent=False)
             else:
+                self._attention.forget(slot)
+                self.slots.remove(slot)
                 slot.dismiss()
                 slot.process.wait()
-        self._attention.close()
         if self.worker is not None:
             with transaction.atomic():
                 Worker.objects.filter(pk=self.worker.pk).update(stopped_at=database_now())

@@ -42,9 +42,9 @@ def worker(name: str = "w1") -> Worker:
 def moved(job: Job, to: Status, **values: object) -> Job:
     """Move a job as the engine does, with all that follows from it."""
     with transaction.atomic():
-        (held,) = transitions.hold([job.pk])
-        transitions.apply([Move(held, to, Line(EventType.PROGRESS, "a test"), "test", "SYSTEM", values)])
-    return held
+        (found,) = transitions.hold([job.pk]).jobs
+        transitions.apply([Move(found, to, Line(EventType.PROGRESS, "a test"), "test", "SYSTEM", values)])
+    return found
 
 
 def claimed(site: Site, operation: str = "SAMPLE", payload: dict[str, Any] | None = None) -> Job:

@@ -1,0 +1,1 @@
+"""Measured work: the product's own queue under load, one JSON line per figure."""

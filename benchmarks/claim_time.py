@@ -1,0 +1,31 @@
+"""The time of one claim, as a supervisor makes it. The only place here that knows the engine from inside."""
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from benchmarks import queued_jobs
+from benchmarks.figures import Figure, percentile
+from benchmarks.queued_jobs import Tenancy
+from benchmarks.records import WARMING
+from jobs import queue, registry
+from jobs.models import Job, Worker
+
+CLAIMS = 20
+
+
+def measure_claims(tenancy: Tenancy, params: Mapping[str, Any]) -> Iterator[Figure]:
+    """Claim ready jobs one by one in the name of the last worker; give the middle time in milliseconds.
+
+    No worker may be running. The claimed jobs stay RUNNING and are run by nobody.
+    """
+    queued_jobs.submit_one_by_one(tenancy, CLAIMS, first=WARMING)
+    worker = Worker.objects.latest("started_at")
+    # An engine that hands out by place wants the places themselves, an earlier one their number.
+    place: Any = [0] if hasattr(Job, "place") else 1
+    times, got = [], 0
+    for _ in range(CLAIMS):
+        began = time.monotonic()
+        got += len(queue.claim(worker, place, registry.known_types()))
+        times.append(1000 * (time.monotonic() - began))
+    yield Figure("claim_p50", percentile(times, 50), "ms", {**params, "claims": CLAIMS, "claimed": got})
