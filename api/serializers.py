@@ -9,11 +9,14 @@ from audit.redaction import clean_text
 from backups.models import Backup, Fate, Integrity, ScheduleType
 from jobs.models import EventType, Job, JobEvent, Level
 from jobs.profile import Priority
-from jobs.states import Status
+from jobs.relations import Related
+from jobs.request import MAX_AFTER, MAX_LABEL
+from jobs.states import Readiness, Status
 from sites.capabilities import Capability
 from sites.models import Site, SiteState
 
 PRIORITIES = [priority.name for priority in Priority]
+READINESS = [(kind.value, kind.label) for kind in Readiness if kind.value]
 
 
 class StrictSerializer(serializers.Serializer[Any]):
@@ -60,6 +63,21 @@ class NewJobSerializer(WishSerializer):
     operation = serializers.CharField(max_length=100, help_text="BACKUP, RESTORE, VERIFY, PROVISION")
     site = serializers.IntegerField(min_value=1, max_value=2**62)
     payload = serializers.DictField(required=False, default=dict)
+
+
+class ChainedJobSerializer(NewJobSerializer):
+    """One job of a chain. `label` is its name there; `after` names what it waits for."""
+
+    label = serializers.CharField(  # type: ignore[assignment]
+        max_length=MAX_LABEL, required=False, allow_blank=True, default=""
+    )
+    after = serializers.ListField(
+        child=serializers.CharField(max_length=MAX_LABEL),
+        required=False,
+        default=list,
+        max_length=MAX_AFTER,
+        help_text="Labels of this chain, or codes of jobs.",
+    )
 
 
 class ReasonSerializer(StrictSerializer):
@@ -110,7 +128,11 @@ class JobSerializer(serializers.Serializer[Job]):
     result = serializers.JSONField(allow_null=True)
     progress = ProgressSerializer(source="*")
     error = serializers.SerializerMethodField()
+    readiness = serializers.SerializerMethodField()
     waiting_reason = serializers.SerializerMethodField()
+    parents = serializers.SerializerMethodField()
+    dependents = serializers.SerializerMethodField()
+    called_off_with = serializers.SerializerMethodField()
     requested_by = serializers.CharField()
     reason = serializers.CharField()
     worker = serializers.CharField(source="worker_name")
@@ -128,11 +150,34 @@ class JobSerializer(serializers.Serializer[Job]):
         """Give code and message, or null where there is no error."""
         return dict(JobErrorSerializer(job).data) if job.error_code else None
 
+    @extend_schema_field(serializers.ChoiceField(READINESS, allow_null=True))
+    def get_readiness(self, job: Job) -> str | None:
+        """Give READY or what kind of thing a queued job waits for, null for one that is not queued."""
+        return job.readiness or None
+
     @extend_schema_field(serializers.CharField(allow_null=True))
     def get_waiting_reason(self, job: Job) -> str | None:
         """Give the sentence why a queued job does not run; the view works them out for a whole page."""
         reasons: dict[int, str] = self.context.get("waiting", {})
         return reasons.get(job.pk)
+
+    def get_parents(self, job: Job) -> list[str]:
+        """Give the codes of the jobs that it waits for, also once they have ended."""
+        return [other.code for other in self._related(job).parents]
+
+    def get_dependents(self, job: Job) -> list[str]:
+        """Give the codes of the jobs that wait for it."""
+        return [other.code for other in self._related(job).dependents]
+
+    @extend_schema_field(serializers.CharField(allow_null=True))
+    def get_called_off_with(self, job: Job) -> str | None:
+        """Give the code of the job with which it was called off; retrying that one brings it back."""
+        other = self._related(job).called_off_with
+        return other.code if other else None
+
+    def _related(self, job: Job) -> Related:
+        related: dict[int, Related] = self.context.get("related", {})
+        return related.get(job.pk, Related())
 
 
 class JobEventSerializer(serializers.Serializer[JobEvent]):

@@ -21,6 +21,7 @@ from api.requests import actor_of
 from api.serializers import (
     BackUpSerializer,
     BackupSerializer,
+    ChainedJobSerializer,
     JobEventSerializer,
     JobSerializer,
     LoginSerializer,
@@ -34,7 +35,7 @@ from api.serializers import (
 )
 from backups.models import Backup
 from backups.queries import backup_visible_to, backups_visible_to
-from jobs import events, pipeline, waiting
+from jobs import events, pipeline
 from jobs.models import Job, JobEvent, job_id_of
 from jobs.queries import job_visible_to, jobs_visible_to
 from sites.models import Site
@@ -126,20 +127,33 @@ class JobList(generics.ListAPIView[Job]):
         return jobs_visible_to(actor_of(self.request))
 
     def paginate_queryset(self, queryset: Any) -> Any:
-        """Work out the waiting reasons of the page at once."""
+        """Work out at once what is told of the page's jobs besides their rows."""
         page = super().paginate_queryset(queryset)
-        self.waiting = waiting.explain(page or [])
+        self.told = requests.context_of(self.request, page or [])
         return page
 
     def get_serializer_context(self) -> dict[str, Any]:
-        """Hand the waiting reasons to the serializer."""
-        return {**super().get_serializer_context(), "waiting": getattr(self, "waiting", {})}
+        """Hand it to the serializer."""
+        return {**super().get_serializer_context(), **getattr(self, "told", {})}
 
     @extend_schema(request=NewJobSerializer, **MAKES_JOB)
     def post(self, request: Request) -> Response:
         """Queue a job of any installed type and answer 202 with it."""
         wish = requests.body_of(request, NewJobSerializer, "", 0)
         return requests.submit(request, wish["operation"], wish["site"], wish["payload"], wish)
+
+
+class JobChains(APIView):
+    """Several jobs that wait for each other."""
+
+    @extend_schema(
+        request=ChainedJobSerializer(many=True),
+        parameters=[KEY],
+        responses={201: JobSerializer(many=True), **PROBLEMS},
+    )
+    def post(self, request: Request) -> Response:
+        """Queue all jobs of a chain, or none, and answer 201 with them in the order of the requests."""
+        return requests.submit_chain(request)
 
 
 class JobDetail(APIView):
@@ -149,7 +163,7 @@ class JobDetail(APIView):
     def get(self, request: Request, code: str) -> Response:
         """Give the job."""
         job = job_visible_to(actor_of(request), job_id_of(code))
-        return Response(JobSerializer(job, context={"waiting": waiting.explain([job])}).data)
+        return Response(JobSerializer(job, context=requests.context_of(request, [job])).data)
 
 
 class JobEvents(generics.ListAPIView[JobEvent]):
@@ -171,11 +185,20 @@ class CancelJob(APIView):
     @extend_schema(request=ReasonSerializer, responses={202: JobSerializer, **PROBLEMS})
     def post(self, request: Request, code: str) -> Response:
         """Cancel a queued job, or ask a running one to stop at its next checkpoint."""
-        serializer = ReasonSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
+        reason = requests.reason_of(request)
         job = job_visible_to(actor_of(request), job_id_of(code))
-        changed = pipeline.cancel(actor_of(request), job.pk, serializer.validated_data["reason"])
-        return requests.answer_with(request, changed)
+        return requests.answer_with(request, pipeline.cancel(actor_of(request), job.pk, reason))
+
+
+class RetryJob(APIView):
+    """Queue a failed job again."""
+
+    @extend_schema(request=ReasonSerializer, responses={202: JobSerializer, **PROBLEMS})
+    def post(self, request: Request, code: str) -> Response:
+        """Queue a FAILED job again with fresh attempts, and with it what was called off with it."""
+        reason = requests.reason_of(request)
+        job = job_visible_to(actor_of(request), job_id_of(code))
+        return requests.answer_with(request, pipeline.retry(actor_of(request), job.pk, reason))
 
 
 class BackupList(generics.ListAPIView[Backup]):

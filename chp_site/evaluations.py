@@ -12,5 +12,8 @@ class Evaluation:
     minutes: int
 
 
-EVALUATIONS = (Evaluation("look after jobs", "jobs.periodic.look_after_jobs", 1),)
+EVALUATIONS = (
+    Evaluation("look after jobs", "jobs.periodic.look_after_jobs", 1),
+    Evaluation("prune jobs", "jobs.periodic.prune_jobs", 15),
+)
 FUNCTIONS = frozenset(evaluation.function for evaluation in EVALUATIONS)

@@ -1,23 +1,37 @@
-"""How commands show a job, and how they wait for one."""
+"""How commands show jobs, and how they wait for one."""
 
+import json
+import textwrap
 import time
-from typing import Any, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from chp_site.tables import facts, moment
+from accounts.actor import Actor
+from chp_site.tables import facts, moment, table
 from jobs import waiting
-from jobs.models import Job
-from jobs.states import ENDED, Status
+from jobs.models import Job, JobEvent
+from jobs.relations import Related, related_to
+from jobs.states import ENDED, SENTENCES, Status
 
 POLL_SECONDS = 0.2
+WIDTH = 80
+# Narrower than this a domain tells nothing.
+NARROWEST = 12
+MOMENTS = ("created_at", "scheduled_at", "started_at", "heartbeat_at", "deadline_at", "completed_at")
 
 
-class Writer(Protocol):
-    def write(self, text: str) -> object: ...
+def data_of(job: Job, actor: Actor | None = None) -> dict[str, Any]:
+    """Give the job as plain data for --json; what is related to it as far as the actor may see it."""
+    return data_of_all([job], actor)[0]
 
 
-def data_of(job: Job) -> dict[str, Any]:
-    """Give the job as plain data for --json."""
-    reason = waiting.explain([job]).get(job.pk)
+def data_of_all(jobs: Sequence[Job], actor: Actor | None = None) -> list[dict[str, Any]]:
+    """Give jobs as plain data. The number of queries does not depend on how many they are."""
+    reasons, related = waiting.explain(jobs), related_to(jobs, actor)
+    return [_data(job, reasons.get(job.pk), related[job.pk]) for job in jobs]
+
+
+def _data(job: Job, reason: str | None, related: Related) -> dict[str, Any]:
     return {
         "code": job.code,
         "uuid": str(job.uuid),
@@ -27,7 +41,11 @@ def data_of(job: Job) -> dict[str, Any]:
         "server": job.server.name if job.server else None,
         "status": job.status,
         "priority": job.priority_name,
+        "readiness": job.readiness or None,
         "waiting_reason": reason,
+        "parents": [other.code for other in related.parents],
+        "dependents": [other.code for other in related.dependents],
+        "called_off_with": related.called_off_with.code if related.called_off_with else None,
         "plan": job.plan.code if job.plan else None,
         "payload": job.payload,
         "result": job.result,
@@ -36,15 +54,22 @@ def data_of(job: Job) -> dict[str, Any]:
         "requested_by": job.requested_by,
         "reason": job.reason,
         "worker": job.worker_name,
+        "place": job.place,
         "attempt": job.attempt,
         "max_attempts": job.max_attempts,
-        **{name: _iso(job, name) for name in ("created_at", "scheduled_at", "started_at", "heartbeat_at")},
-        **{name: _iso(job, name) for name in ("deadline_at", "completed_at")},
+        **{name: _iso(job, name) for name in MOMENTS},
     }
 
 
-def text_of(job: Job) -> str:
+def event_data(line: JobEvent) -> dict[str, Any]:
+    """Give one line of a job's history as plain data."""
+    names = ("id", "at", "epoch", "event_type", "level", "message", "data")
+    return {name: getattr(line, name) for name in names}
+
+
+def text_of(job: Job, actor: Actor | None = None) -> str:
     """Give the job as lines for people."""
+    related = related_to([job], actor)[job.pk]
     lines = facts(
         [
             ("Type", job.job_type),
@@ -52,33 +77,96 @@ def text_of(job: Job) -> str:
             ("Customer", job.customer.code if job.customer else ""),
             ("Server", job.server),
             ("Status", job.status),
+            ("Means", SENTENCES[Status(job.status)]),
             ("Waiting", waiting.explain([job]).get(job.pk)),
+            ("Waits for", named(related.parents)),
+            ("Awaited by", named(related.dependents)),
+            ("Called off", f"with {named([related.called_off_with])}" if related.called_off_with else ""),
             ("Priority", job.priority_name),
             ("Plan", job.plan),
             ("Asked by", job.requested_by),
             ("Reason", job.reason),
-            ("Worker", job.worker_name),
+            ("Worker", _worker(job)),
             ("Attempt", f"{job.attempt} of {job.max_attempts}"),
-            ("Progress", f"{job.progress_percent} % {job.progress_step}" if job.started_at else ""),
-            ("Created", moment(job.created_at)),
-            ("Scheduled", moment(job.scheduled_at)),
-            ("Started", moment(job.started_at)),
-            ("Heartbeat", moment(job.heartbeat_at)),
-            ("Deadline", moment(job.deadline_at)),
-            ("Completed", moment(job.completed_at)),
+            ("Progress", progress_of(job)),
+            *((name.removesuffix("_at").capitalize(), moment(getattr(job, name))) for name in MOMENTS),
             ("Error", job.error_message),
         ]
     )
-    return f"{job.code}\n{'=' * len(job.code)}\n{lines}\nTimes are UTC."
+    parts = [f"{job.code}\n{'=' * len(job.code)}", lines, _block("Payload", job.payload)]
+    return "\n".join([*filter(None, [*parts, _block("Result", job.result)]), "Times are UTC."])
+
+
+def list_text(jobs: Sequence[Job]) -> str:
+    """Give a table of jobs that fits a terminal; long domains are cut, in the table only."""
+    rows = [[job.code, job.job_type, str(job.site or ""), job.status, job.priority_name] for job in jobs]
+    return table(*_fitted(["JOB", "TYPE", "SITE", "STATUS", "PRIORITY"], rows))
+
+
+def waiting_text(jobs: Sequence[Job]) -> str:
+    """Give queued jobs with, below each, why it does not run."""
+    reasons = waiting.explain(jobs)
+    rows = [[job.code, job.job_type, str(job.site or ""), job.priority_name] for job in jobs]
+    lines = table(*_fitted(["JOB", "TYPE", "SITE", "PRIORITY"], rows)).splitlines()
+    told = [_indented(reasons.get(job.pk) or "next in turn") for job in jobs]
+    return "\n".join([lines[0], *(f"{line}\n{why}" for line, why in zip(lines[1:], told, strict=True))])
+
+
+def named(jobs: Iterable[Job]) -> str:
+    """Give jobs by code and state, in one line."""
+    return ", ".join(f"{job.code} ({job.job_type}, {job.status})" for job in jobs)
+
+
+def progress_of(job: Job) -> str:
+    """Give how far the work is, empty where nothing was reported."""
+    if not job.progress_percent and not job.progress_step:
+        return ""
+    return f"{job.progress_percent} % {job.progress_step}".rstrip()
 
 
 def wait_for(job: Job, seconds: float) -> Job:
     """Give the job once it has ended or needs a person, or as it is when the time is over."""
     ends = time.monotonic() + seconds
-    while job.status not in (*ENDED, Status.ORPHANED) and time.monotonic() < ends:
+    while not is_over(job) and time.monotonic() < ends:
         time.sleep(POLL_SECONDS)
         job = Job.objects.select_related("site", "customer", "server", "plan").get(pk=job.pk)
     return job
+
+
+def is_over(job: Job) -> bool:
+    """Whether nothing more happens to the job by itself."""
+    return job.status in (*ENDED, Status.ORPHANED)
+
+
+def _fitted(head: list[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
+    """Cut the column of domains so that the table is no wider than a terminal."""
+    at = head.index("SITE")
+    widths = [max(len(row[index]) for row in [head, *rows]) for index in range(len(head))]
+    room = max(NARROWEST, WIDTH - sum(widths) + widths[at] - 2 * (len(head) - 1))
+    return head, [[*row[:at], _cut(row[at], room), *row[at + 1 :]] for row in rows]
+
+
+def _cut(text: str, room: int) -> str:
+    return text if len(text) <= room else f"{text[: room - 1]}…"
+
+
+def _indented(text: str) -> str:
+    return textwrap.fill(text, WIDTH, initial_indent="  ", subsequent_indent="  ")
+
+
+def _worker(job: Job) -> str:
+    return f"{job.worker_name}, place {job.place}" if job.place is not None else job.worker_name
+
+
+def _block(name: str, values: object) -> str:
+    if not isinstance(values, Mapping) or not values:
+        return ""
+    shown = (f"  {key}: {_plain(value)}" for key, value in values.items())
+    return "\n".join([f"{name}:", *shown])
+
+
+def _plain(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _iso(job: Job, name: str) -> str | None:

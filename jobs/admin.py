@@ -1,30 +1,37 @@
-"""Jobs, their events, plans, workers and policies, for staff. Only policies are edited here."""
+"""Jobs, their events, plans, workers, pauses and policies, for staff. Only pauses and policies are edited."""
 
 from collections.abc import Iterable
-from typing import Any
+from datetime import timedelta
+from itertools import pairwise
+from typing import Any, ClassVar
 from uuid import UUID
 
 from django.contrib import admin
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.views.main import ChangeList
-from django.core.exceptions import ValidationError
+from django.core.exceptions import PermissionDenied
 from django.db.models import Model, Q, QuerySet
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
 from django.utils.html import format_html, format_html_join
 
-from accounts.staff_pages import OperatorAdmin, ReadOnlyAdmin, StaffForm, actor_of, link_to, link_to_list
-from jobs import events, policy_changes, registry, waiting
-from jobs.models import Job, JobEvent, JobPolicy, Plan, Worker, job_id_of
+from accounts.actor import system
+from accounts.staff_pages import OperatorAdmin, ReadOnlyAdmin, actor_of, link_to, link_to_list
+from audit.clock import database_now
+from jobs import conflicts, decision_page, events, policy_changes, registry, waiting
+from jobs.job_filters import JobTypeFilter, ReadinessFilter, ServerFilter
+from jobs.models import Job, JobEvent, JobPolicy, Pause, Plan, Worker, job_id_of
+from jobs.pause_pages import PauseAdmin
+from jobs.relations import Related, related_to
+from jobs.staff_forms import JobPolicyForm
+from jobs.statistics import figures
+from jobs.worker import SKEW_WARNING_SECONDS
 
 MOST_EVENTS = 100
 LINKED = (
-    "code",
-    "waits_because",
-    "site_link",
-    "customer_link",
-    "server_link",
-    "plan_link",
-    "more",
-    "history",
+    *("code", "waits_because", "site_link", "customer_link", "server_link", "plan_link", "more", "history"),
+    *("parents", "dependents", "called_off_with", "blocked_by_link"),
 )
 # What is asked first stands first; the claim's token is a secret of the claim and is not shown.
 FIELDSETS: tuple[Any, ...] = (
@@ -32,7 +39,8 @@ FIELDSETS: tuple[Any, ...] = (
         None,
         {
             "fields": (
-                *("code", "job_type", "status", "waits_because", "progress_percent", "progress_step"),
+                *("code", "job_type", "status", "waits_because", "blocked_by_link", "parents", "dependents"),
+                *("called_off_with", "progress_percent", "progress_step"),
                 *("error_code", "error_message", "result", "more"),
             )
         },
@@ -55,51 +63,94 @@ FIELDSETS: tuple[Any, ...] = (
             "classes": ("collapse",),
             "fields": (
                 *("uuid", "category", "priority", "lock", "mutating", "on_lost", "attempt", "max_attempts"),
-                *("retry_delays", "timeout_seconds", "stale_seconds", "worker_id", "worker_name", "epoch"),
+                *("retry_delays", "timeout_seconds", "stale_seconds", "worker_id", "worker_name", "place"),
+                *("epoch", "readiness", "turn", "waiting_since", "brief", "heavy"),
             ),
         },
     ),
 )
 
 
-class JobTypeFilter(admin.SimpleListFilter):
-    """Jobs of one installed type; the table is not asked which types it holds."""
-
-    title = "type"
-    parameter_name = "job_type"
-
-    def lookups(self, request: HttpRequest, model_admin: object) -> Iterable[tuple[str, str]]:
-        """Give the installed types."""
-        return [(name, name) for name in registry.known_types()]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Job]) -> QuerySet[Job]:
-        """Give the jobs of the chosen type."""
-        return queryset.filter(job_type=self.value()) if self.value() else queryset
-
-
 @admin.register(Job)
 class JobAdmin(ReadOnlyAdmin):
-    """Jobs, newest first, each with why it waits."""
+    """Jobs, newest first, each with why it waits; decided about on a page that asks for the reason."""
 
     list_display = (
-        "code",
-        "job_type",
-        "status",
-        "waits_because",
-        "site_link",
-        "priority",
-        "attempt",
-        "requested_by",
-        "created_at",
+        *("code", "job_type", "site_link", "status", "waits_because"),
+        *("priority", "attempt", "requested_by", "created_at"),
     )
     list_select_related = ("site",)
-    list_filter = ("status", JobTypeFilter, "priority")
+    list_filter = ("status", JobTypeFilter, "priority", ReadinessFilter, ServerFilter)
     search_fields = ("idempotency_key", "site__domain")
     search_help_text = "A whole code (JOB-000241), domain, idempotency key or UUID."
     ordering = ("-pk",)
     sortable_by = ()
     readonly_fields = LINKED
     fieldsets = FIELDSETS
+    actions = ("cancel_jobs", "retry_jobs", "resolve_jobs")
+    # It would offer to select what is on no page: what is decided about is named, job by job.
+    actions_selection_counter = False
+
+    class Media:
+        css: ClassVar = {"all": ("jobs_admin.css",)}
+
+    def get_urls(self) -> list[URLPattern]:
+        """Add the pages of decisions and of conflicts."""
+        wrap = self.admin_site.admin_view
+        mine = [
+            path("conflicts/", wrap(self.conflicts_view), name="jobs_job_conflicts"),
+            path("decide/<str:verb>/", wrap(self.decide_view), name="jobs_job_decide"),
+        ]
+        return [*mine, *super().get_urls()]
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Show how the queue stands above the list."""
+        return super().changelist_view(request, {**(extra_context or {}), "figures": figures()})
+
+    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
+        """Offer what can be decided about the job as it stands."""
+        job: Job | None = context.get("original")
+        context["decisions"] = decision_page.offers_on(job) if job is not None else []
+        return super().render_change_form(request, context, *args, **kwargs)
+
+    def decide_view(self, request: HttpRequest, verb: str) -> HttpResponse:
+        """Show the page on which jobs are decided about; the pipeline says who may."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        if verb not in decision_page.VERBS:
+            raise Http404
+        return decision_page.decision_page(request, verb)
+
+    def conflicts_view(self, request: HttpRequest) -> HttpResponse:
+        """Show which work waits for which on one site."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        profiles = {name: found.profile for name, found in registry.operations().items()}
+        context = {
+            **self.admin_site.each_context(request),
+            "title": "Which work waits for which on one site",
+            "asked": list(profiles),
+            "rows": [(name, list(row.values())) for name, row in conflicts.matrix(profiles).items()],
+            "opts": self.opts,
+        }
+        return TemplateResponse(request, "admin/jobs/job/conflicts.html", context)
+
+    @admin.action(description="Cancel …")
+    def cancel_jobs(self, request: HttpRequest, jobs: QuerySet[Job]) -> HttpResponse:
+        """Go and ask why the chosen jobs are to be called off."""
+        return _go_and_ask(request, "cancel")
+
+    @admin.action(description="Retry …")
+    def retry_jobs(self, request: HttpRequest, jobs: QuerySet[Job]) -> HttpResponse:
+        """Go and ask why the chosen jobs are to be done again."""
+        return _go_and_ask(request, "retry")
+
+    @admin.action(description="Resolve …")
+    def resolve_jobs(self, request: HttpRequest, jobs: QuerySet[Job]) -> HttpResponse:
+        """Go and ask what becomes of the chosen jobs, and why."""
+        return _go_and_ask(request, "resolve")
 
     def matching(self, term: str) -> Q:
         """Search by code and UUID besides."""
@@ -152,14 +203,41 @@ class JobAdmin(ReadOnlyAdmin):
         made = [link_to(backup) for backup in job.backups.order_by("pk")[:MOST_EVENTS]]
         return format_html_join(", ", "{}", ((link,) for link in made)) or "–"
 
+    @admin.display(description="waits for")
+    def parents(self, job: Job) -> str:
+        """Link to the jobs that it waits for."""
+        return _links(_related(job).parents)
+
+    @admin.display(description="awaited by")
+    def dependents(self, job: Job) -> str:
+        """Link to the jobs that wait for it."""
+        return _links(_related(job).dependents)
+
+    @admin.display(description="called off with")
+    def called_off_with(self, job: Job) -> str:
+        """Link to the job whose end called it off."""
+        return link_to(_related(job).called_off_with)
+
+    @admin.display(description="blocked by")
+    def blocked_by_link(self, job: Job) -> str:
+        """Link to the job that keeps its site closed."""
+        return link_to(Job.objects.filter(pk=job.blocked_by_id).first() if job.blocked_by_id else None)
+
     @admin.display(description="history")
     def history(self, job: Job) -> str:
-        """Show the newest events, and link to all of them."""
-        lines = events.history(job).reverse()[:MOST_EVENTS]
-        rows = ((f"{line.at:%Y-%m-%d %H:%M:%S}", line.event_type, line.message) for line in lines)
-        table = format_html_join("", "<tr><td>{}</td><td>{}</td><td>{}</td></tr>", rows)
+        """Show the newest events, each with the time since the one before, and link to all of them."""
+        lines = list(events.history(job).reverse()[: MOST_EVENTS + 1])
+        spans = [_span(line.at - before.at) for line, before in pairwise(lines)]
+        shown = zip(lines[:MOST_EVENTS], [*spans, ""], strict=False)
+        rows = (
+            (f"{line.at:%Y-%m-%d %H:%M:%S}", span, line.level.lower(), line.event_type, line.message)
+            for line, span in shown
+        )
+        row = '<tr><td>{}</td><td>{}</td><td class="job-{}">{}</td><td>{}</td></tr>'
         return format_html(
-            "<table>{}</table>{}", table, link_to_list(JobEvent, "all events", job__id__exact=job.pk)
+            '<table class="job-history">{}</table>{}',
+            format_html_join("", row, rows),
+            link_to_list(JobEvent, "all events", job__id__exact=job.pk),
         )
 
 
@@ -208,27 +286,47 @@ class PlanAdmin(ReadOnlyAdmin):
 
 @admin.register(Worker)
 class WorkerAdmin(ReadOnlyAdmin):
-    """Worker processes, one row per start."""
+    """Worker processes, one row per start, with whether they are alive and how far their clock is off."""
 
-    list_display = ("name", "host", "pid", "slots", "started_at", "polled_at", "stopped_at")
+    list_display = (
+        *("name", "host", "pid", "slots", "is_alive", "clock", "started_at", "polled_at"),
+        "stopped_at",
+    )
     search_fields = ("name", "host")
     search_help_text = "A whole name or host."
+    exclude = ("clock_skew_seconds",)
+    readonly_fields = ("is_alive", "clock")
+
+    class Media:
+        css: ClassVar = {"all": ("jobs_admin.css",)}
+
+    def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
+        """Find out at once who of the page is alive."""
+        page = super().get_changelist_instance(request)
+        alive = _alive()
+        workers: list[Any] = list(page.result_list)
+        for worker in workers:
+            worker.found_alive = worker.pk in alive
+        page.result_list = workers
+        return page
+
+    @admin.display(description="alive", boolean=True)
+    def is_alive(self, worker: Worker) -> bool:
+        """Say whether it has polled lately."""
+        known: bool | None = getattr(worker, "found_alive", None)
+        return worker.pk in _alive() if known is None else known
+
+    @admin.display(description="clock skew")
+    def clock(self, worker: Worker) -> str:
+        """Show its clock minus the database's, marked where it is much."""
+        skew = worker.clock_skew_seconds
+        if skew is None:
+            return "–"
+        mark = "job-warning" if abs(skew) > SKEW_WARNING_SECONDS else "job-info"
+        return format_html('<span class="{}">{} s</span>', mark, f"{skew:+.1f}")
 
 
-class JobPolicyForm(StaffForm):
-    """What differs from a type's declared defaults."""
-
-    class Meta:
-        model = JobPolicy
-        fields = ("job_type", "priority", "max_attempts", "retry_delays", "timeout_seconds", "concurrency")
-
-    def _post_clean(self) -> None:
-        super()._post_clean()  # type: ignore[misc]
-        if not self.errors:
-            try:
-                policy_changes.require_bounds(self.instance)
-            except ValidationError as error:
-                self.add_error(None, error)
+admin.site.register(Pause, PauseAdmin)
 
 
 @admin.register(JobPolicy)
@@ -236,7 +334,7 @@ class JobPolicyAdmin(OperatorAdmin):
     """Policies: an empty field keeps the declared default."""
 
     form = JobPolicyForm
-    list_display = ("job_type", "priority", "max_attempts", "retry_delays", "timeout_seconds", "concurrency")
+    list_display = JobPolicyForm.Meta.fields
 
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> tuple[str, ...]:
         """Keep the type, which the trail uses."""
@@ -245,6 +343,38 @@ class JobPolicyAdmin(OperatorAdmin):
     def save_model(self, request: HttpRequest, obj: JobPolicy, form: Any, change: bool) -> None:
         """Add or change the policy."""
         policy_changes.save_job_policy(actor_of(request), obj)
+
+
+def _go_and_ask(request: HttpRequest, verb: str) -> HttpResponse:
+    """Go to the page of decisions with the jobs that were ticked, whatever the list's filters now say."""
+    chosen = [int(key) for key in request.POST.getlist(ACTION_CHECKBOX_NAME) if key.isdecimal()]
+    return HttpResponseRedirect(decision_page.address_of(verb, chosen))
+
+
+def _related(job: Any) -> Related:
+    """Give what is related to the job of a page; staff sees all of it."""
+    known: Related | None = getattr(job, "known_related", None)
+    if known is None:
+        known = job.known_related = related_to([job], system("admin"))[job.pk]
+    return known
+
+
+def _links(jobs: Iterable[Job]) -> str:
+    rows = ((link_to(job), job.job_type, job.get_status_display()) for job in jobs)
+    return format_html_join(", ", "{} ({}, {})", rows) or "–"
+
+
+def _alive() -> set[UUID]:
+    return {worker.pk for worker in waiting.live_workers(database_now())}
+
+
+def _span(passed: timedelta) -> str:
+    seconds = passed.total_seconds()
+    if seconds < 60:
+        return f"+{seconds:.1f} s"
+    hours, rest = divmod(int(seconds), 3600)
+    minutes, seconds = divmod(rest, 60)
+    return f"+{hours} h {minutes} min" if hours else f"+{minutes} min {seconds:.0f} s"
 
 
 def _uuid_of(term: str) -> UUID | None:

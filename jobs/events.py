@@ -55,7 +55,7 @@ def append_if_owned(job: Job, line: Line, at: datetime) -> None:
         cursor.execute(_INSERT_IF_OWNED, [*_columns(job, line, at), job.pk, job.claim_token])
 
 
-def _columns(job: Job, line: Line, at: datetime) -> tuple[object, ...]:
+def _columns(job: Job, line: Line, at: datetime) -> tuple[Any, ...]:
     return (
         job.pk,
         connection.ops.adapt_datetimefield_value(line.at or at),

@@ -7,9 +7,13 @@ class JobError(Exception):
 
 # --- Before there is a job -----------------------------------------------------------------------
 class Refused(JobError):
-    """The request was not accepted; nothing was queued. `code` is stable, for programs."""
+    """The request was not accepted; nothing was queued. `code` is stable, for programs.
+
+    `position` is that of the request at fault among those asked for in one call, from 0, where it is known.
+    """
 
     code = "refused"
+    position: int | None = None
 
     def __init__(self, message: str, *, errors: list[dict[str, str]] | None = None) -> None:
         super().__init__(message)

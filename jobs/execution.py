@@ -94,7 +94,8 @@ def run_hand(orders: Sequence[Order], begun: Callable[[int], None] = lambda posi
 def _claimed(orders: Sequence[Order]) -> dict[int, Job]:
     rows = Job.objects.filter(status__in=HELD, pk__in=[job_id for job_id, _ in orders])
     found = {job.pk: job for job in with_related(rows, ("site", "customer", "server", "plan"), len(orders))}
-    in_force = {pk: found[pk] for pk, token in orders if pk in found and found[pk].claim_token == token}
+    known = set(orders)
+    in_force = {pk: job for pk, job in found.items() if (pk, job.claim_token) in known}
     for pk, _ in orders:
         if pk not in in_force:
             logger.warning("the claim of job %s is no longer in force", pk)

@@ -104,7 +104,8 @@ def submit_chain(actor: Actor, requests: Sequence[JobRequest]) -> list[Submissio
     A job whose parent fails or is called off is called off with it. Raises Refused as `submit` does, and
     Invalid with the path where the jobs wait for each other in a circle.
     """
-    current = requests[0] if requests else JobRequest("", 0)
+    first = requests[0] if requests else JobRequest("", 0)
+    current: JobRequest | None = None
     try:
         with transaction.atomic():
             made: dict[int, Submission] = {}
@@ -114,11 +115,12 @@ def submit_chain(actor: Actor, requests: Sequence[JobRequest]) -> list[Submissio
             held = gates.lock(one.site.pk for one in accepted)
             for one in accepted:
                 current = one.request
-                made[id(one.request)] = _create(one, held, _parents(one, requests, made))
+                made[id(one.request)] = _create(one, held, requests, made)
             return [made[id(request)] for request in requests]
     except Refused as refusal:
+        refusal.position = next((at for at, one in enumerate(requests) if one is current), None)
         if not _inside_callers_transaction():
-            record_refusal(actor, current, refusal)
+            record_refusal(actor, current or first, refusal)
         raise
 
 
@@ -211,7 +213,8 @@ def _why_not_again(job: Job) -> str:
 def _resolve(actor: Actor, job: Job, outcome: Status, reason: str) -> Move:
     if not actor.may_operate:
         raise Forbidden(f"Only staff may resolve {job.code}; ask the hosting company.")
-    if outcome not in (Status.RESOLVED, Status.FAILED) or not may_move(job.status, outcome):
+    waits = job.status in (Status.ORPHANED, Status.FAILED)
+    if not waits or outcome not in (Status.RESOLVED, Status.FAILED) or not may_move(job.status, outcome):
         raise WrongState(f"{job.code} is {job.get_status_display()}; it cannot be resolved as {outcome}.")
     event = EventType.RESOLVED if outcome == Status.RESOLVED else EventType.FAILED
     return Move(job, outcome, Line(event, reason), actor.label, actor.kind)
@@ -283,10 +286,13 @@ def _parents(one: _Accepted, chained: Sequence[JobRequest], made: dict[int, Subm
     return parents
 
 
-def _create(accepted: _Accepted, held: Gates, parents: list[Job]) -> Submission:
+def _create(
+    accepted: _Accepted, held: Gates, chained: Sequence[JobRequest], made: dict[int, Submission]
+) -> Submission:
     earlier = _earlier(accepted)
     if earlier is not None:
         return Submission(earlier, created=False)
+    parents = _parents(accepted, chained, made)
     # Behind the key: the same request gives the same job also when it could not be made any more.
     intention = _intention(accepted, parents)
     now = database_now()

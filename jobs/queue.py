@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
+from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
@@ -280,7 +281,8 @@ class _Choice:
 
 def _first_ready(probes: list[Probe], seen: set[int]) -> list[Candidate]:
     """Give the first ready jobs of all probes together, in the order in which they are handed out."""
-    parts, values = [], []
+    parts: list[str] = []
+    values: list[Any] = []
     passed = f"AND id NOT IN ({', '.join(['%s'] * len(seen))})" if seen else ""
     for probe in probes:
         on_server = [] if probe.server is None else [probe.server]

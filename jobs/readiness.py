@@ -10,6 +10,7 @@ and a job that leaves its site never miss each other. Rules:
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -24,6 +25,16 @@ from jobs.states import CLOSING, HEADS, SATISFIED, Readiness, Status
 from jobs.turns import Turns
 
 Values = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Work:
+    """As much of a queued job as tells what it waits for."""
+
+    pk: int
+    site_id: int | None
+    lock: str
+    mutating: bool
 
 
 def placed(job: Job, held: Gates, now: datetime, turns: Turns, *, waits: bool) -> Values:
@@ -61,8 +72,8 @@ def leave_line(jobs: Iterable[Job], held: Gates) -> None:
         behind = same.filter(readiness=Readiness.BEHIND).order_by(*ORDER)
         found = behind.values_list(*columns, named=False).first()
         if found is not None:
-            successor = Job(**dict(zip(columns, found, strict=True)))
-            store(successor, _head(successor, held))
+            successor = _Work(*found)
+            _stored(successor.pk, _head(successor, held))
 
 
 def close_sites(jobs: Iterable[Job]) -> None:
@@ -83,7 +94,7 @@ def open_sites(jobs: Iterable[Job], held: Gates) -> None:
     kinds = waiting.values_list("site_id", "lock", "mutating").distinct().order_by()
     for site_id, lock, mutating in list(kinds):
         some = waiting.filter(site_id=site_id, lock=lock, mutating=mutating)
-        some.update(**_head(Job(site_id=site_id, lock=lock, mutating=mutating), held))
+        some.update(**_head(_Work(0, site_id, lock, mutating), held))
 
 
 def pause_site(site_id: int) -> None:
@@ -96,12 +107,12 @@ def resume_site(site_id: int, held: Gates) -> None:
     paused = on_site(site_id, Readiness.PAUSED)
     for lock, mutating in list(paused.values_list("lock", "mutating").distinct().order_by()):
         some = paused.filter(lock=lock, mutating=mutating)
-        some.update(**_head(Job(site_id=site_id, lock=lock, mutating=mutating), held))
+        some.update(**_head(_Work(0, site_id, lock, mutating), held))
 
 
 def on_site(site_id: int | None, state: Readiness) -> QuerySet[Job]:
     """Give the jobs of one site that stand in line so. SQLite finds the index only by its own condition."""
-    return Job.objects.filter(site_id=site_id, readiness__in=HEADS).filter(readiness=state)
+    return Job.objects.filter(site=site_id, readiness__in=HEADS).filter(readiness=state)
 
 
 def closers_of(site_ids: Iterable[int]) -> QuerySet[Job]:
@@ -109,7 +120,7 @@ def closers_of(site_ids: Iterable[int]) -> QuerySet[Job]:
     return Job.objects.filter(site_id__in=site_ids, status__in=CLOSING).exclude(lock=SiteLock.NONE)
 
 
-def blocker_of(job: Job, closing: Iterable[Job]) -> Job | None:
+def blocker_of(job: "Job | _Work", closing: Iterable[Job]) -> Job | None:
     """Give the job among these that keeps this one from its site, or None."""
     for other in closing:
         if other.site_id == job.site_id and other.pk != job.pk and _excludes(other, job):
@@ -119,9 +130,13 @@ def blocker_of(job: Job, closing: Iterable[Job]) -> Job | None:
 
 def store(job: Job, values: Values) -> None:
     """Write where a queued job stands in line; a row that has moved on is left alone."""
-    Job.objects.filter(pk=job.pk, status=Status.QUEUED).update(**values)
+    _stored(job.pk, values)
     for name, value in values.items():
         setattr(job, name, value)
+
+
+def _stored(job_id: int, values: Values) -> None:
+    Job.objects.filter(pk=job_id, status=Status.QUEUED).update(**values)
 
 
 def _in_line(job: Job, held: Gates) -> Values:
@@ -133,7 +148,7 @@ def _in_line(job: Job, held: Gates) -> Values:
     return _head(job, held)
 
 
-def _head(job: Job, held: Gates) -> Values:
+def _head(job: "Job | _Work", held: Gates) -> Values:
     gate = held.get(job.site_id) if job.site_id is not None else None
     if gates.forbids(gate, job.lock, job.mutating):
         blocker = blocker_of(job, closers_of([job.site_id or 0]).order_by("pk"))
@@ -143,7 +158,7 @@ def _head(job: Job, held: Gates) -> Values:
     return {"readiness": Readiness.PAUSED if paused else Readiness.READY, "blocked_by_id": None}
 
 
-def _excludes(running: Job, asked: Job) -> bool:
+def _excludes(running: Job, asked: "Job | _Work") -> bool:
     return must_wait(running.lock, running.mutating, asked.lock, asked.mutating)
 
 

@@ -81,9 +81,9 @@ def locked_claims(jobs: Collection[Job]) -> Held:
     """Lock the rows of these jobs until the transaction ends; give those whose claim still is in force."""
     if all(job.brief for job in jobs):
         return transitions.hold_brief(jobs)
-    tokens = {job.pk: job.claim_token for job in jobs}
-    held = transitions.hold(list(tokens))
-    mine = [row for row in held.jobs if row.status in HELD and row.claim_token == tokens[row.pk]]
+    claims = {(job.pk, job.claim_token) for job in jobs}
+    held = transitions.hold([pk for pk, _ in claims])
+    mine = [row for row in held.jobs if row.status in HELD and (row.pk, row.claim_token) in claims]
     return replace(held, jobs=mine)
 
 

@@ -119,8 +119,8 @@ def hold_brief(jobs: Collection[Job]) -> Held:
     rows = _lock_rows([job.pk for job in jobs])
     mine = []
     for job in jobs:
-        status, token = rows.get(job.pk, ("", ""))
-        if status in HELD and token == job.claim_token:
+        status, _ = rows.get(job.pk, ("", ""))
+        if status in HELD and rows[job.pk] == (status, job.claim_token):
             job.status = status
             mine.append(job)
     return Held(mine, held, family)

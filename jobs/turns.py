@@ -7,7 +7,6 @@ queueing, with the turn of the first ready job as the virtual time).
 
 from django.db import connection
 
-from jobs.models import Job
 from jobs.states import WAITING, Readiness
 
 _WAITING = ", ".join(f"'{value}'" for value in WAITING)
@@ -15,9 +14,9 @@ _LARGER = {"postgresql": "GREATEST", "sqlite": "MAX"}
 # Two look-ups at the end of an index each.
 _NEXT = """
     SELECT {larger}(
-        COALESCE((SELECT MAX(turn) + 1 FROM {table}
+        COALESCE((SELECT MAX(turn) + 1 FROM jobs_job
                   WHERE customer_id {customer} AND priority = %s AND readiness IN ({waiting})), 0),
-        COALESCE((SELECT MIN(turn) FROM {table} WHERE priority = %s AND readiness = '{ready}'), 0)
+        COALESCE((SELECT MIN(turn) FROM jobs_job WHERE priority = %s AND readiness = '{ready}'), 0)
     )
 """
 
@@ -41,7 +40,6 @@ class Turns:
 def _read(customer_id: int | None, priority: int) -> int:
     sql = _NEXT.format(
         larger=_LARGER[connection.vendor],
-        table=Job._meta.db_table,
         customer="IS NULL" if customer_id is None else "= %s",
         waiting=_WAITING,
         ready=Readiness.READY.value,

@@ -40,10 +40,15 @@ def offers_on(actor: Actor, site: Site) -> Offers:
 
 def may_cancel(actor: Actor, job: Job) -> bool:
     """Say whether a person may call this job off now."""
+    return job.status in CANCELLABLE and _may_ask_for(actor, job)
+
+
+def may_retry(actor: Actor, job: Job) -> bool:
+    """Say whether a person may have this failed job queued again; an approval served one run."""
     operation = registry.operations().get(job.job_type)
-    if job.status not in CANCELLABLE or job.site is None or operation is None:
+    if job.status != Status.FAILED or operation is None or operation.needs_plan:
         return False
-    return operation.right in rights_on(actor, job.site) and job.site.may(operation.capability)
+    return _may_ask_for(actor, job)
 
 
 def verifiable(backups: Iterable[Backup]) -> set[int]:
@@ -54,6 +59,13 @@ def verifiable(backups: Iterable[Backup]) -> set[int]:
 def restorable(backups: Iterable[Backup]) -> set[int]:
     """Give the keys of those that a site can be brought back to."""
     return {row.pk for row in backups if row.integrity == Integrity.VERIFIED and row.fate != Fate.DELETED}
+
+
+def _may_ask_for(actor: Actor, job: Job) -> bool:
+    operation = registry.operations().get(job.job_type)
+    if job.site is None or operation is None or job.site.state == SiteState.DELETED:
+        return False
+    return operation.right in rights_on(actor, job.site) and job.site.may(operation.capability)
 
 
 def _allows(name: str, rights: frozenset[Right], site: Site) -> bool:

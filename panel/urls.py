@@ -17,6 +17,7 @@ urlpatterns = [
     path("jobs/<str:code>/", jobs.job, name="job"),
     path("jobs/<str:code>/progress/", jobs.job_progress, name="job_progress"),
     path("jobs/<str:code>/cancel/", jobs.cancel, name="cancel"),
+    path("jobs/<str:code>/retry/", jobs.retry, name="retry_job"),
     path("backups/", backups.backups, name="backups"),
     path("backups/<str:code>/restore/", backups.restore, name="restore"),
     path("backups/<str:code>/verify/", backups.verify, name="verify"),

@@ -30,8 +30,9 @@ def submit(request: HttpRequest, actor: Actor, wish: JobRequest) -> HttpResponse
     except Refused as refusal:
         return refused(request, refusal, wish.site_id)
     job = submission.job
+    # No word of its state: the page shows that, and goes on showing it when it has changed.
     if submission.created:
-        messages.success(request, f"{job.code} is queued.")
+        messages.success(request, f"You asked for {job.code}.")
     else:
         messages.info(request, f"This was asked for already: {job.code}.")
     return redirect("panel:job", job.code)

@@ -7,6 +7,7 @@ from typing import Any
 from django import template
 
 from jobs import registry
+from jobs.models import Job
 
 register = template.Library()
 
@@ -37,6 +38,13 @@ def type_title(job_type: str) -> str:
     """Give the words for a job type; a type that is not installed any more keeps its name."""
     operation = registry.operations().get(job_type)
     return operation.title.capitalize() if operation else job_type
+
+
+@register.filter
+def progress(job: Job) -> str:
+    """Give how far the work is, empty where nothing was reported."""
+    percent = f"{job.progress_percent} %" if job.progress_percent else ""
+    return ", ".join(filter(None, [percent, job.progress_step]))
 
 
 @register.filter

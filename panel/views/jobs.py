@@ -1,5 +1,6 @@
-"""Jobs across sites, one job with its live progress, and calling it off."""
+"""Jobs across sites, one job with its live progress, calling it off and having it done again."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib import messages
@@ -9,16 +10,18 @@ from django.views.decorators.http import require_POST, require_safe
 
 from accounts.actor import Actor
 from jobs import events, pipeline, waiting
-from jobs.exceptions import Invalid, Refused, WrongState
+from jobs.exceptions import Invalid, Refused, UnknownOperation, WrongState
 from jobs.models import Job, JobEvent
 from jobs.queries import jobs_visible_to
+from jobs.relations import related_to
 from jobs.states import ENDED, SENTENCES, Status
 from panel import overview, results, wishes
 from panel.gate import actor_of, job_or_404, signed_in
-from panel.offers import may_cancel
+from panel.offers import may_cancel, may_retry
 from panel.paging import choice_in, number_in, page_of
 
 MOST_EVENTS = 100
+Decide = Callable[[Actor, int, str], Job]
 
 
 @require_safe
@@ -63,16 +66,28 @@ def job_progress(request: HttpRequest, code: str) -> HttpResponse:
 @signed_in
 def cancel(request: HttpRequest, code: str) -> HttpResponse:
     """Call a job off, for a reason."""
+    return _decide(request, code, pipeline.cancel, "You called {} off.")
+
+
+@require_POST
+@signed_in
+def retry(request: HttpRequest, code: str) -> HttpResponse:
+    """Have a failed job done again, for a reason."""
+    return _decide(request, code, pipeline.retry, "You asked for {} again.")
+
+
+def _decide(request: HttpRequest, code: str, decide: Decide, said: str) -> HttpResponse:
+    """Decide about a job and go back to its page, which shows what has become of it."""
     actor = actor_of(request)
     shown = job_or_404(actor, code)
     try:
-        changed = pipeline.cancel(actor, shown.pk, request.POST.get("reason", "").strip())
-    except (Invalid, WrongState) as refusal:
+        decide(actor, shown.pk, request.POST.get("reason", "").strip())
+    except (Invalid, UnknownOperation, WrongState) as refusal:
         messages.error(request, str(refusal))
     except Refused as refusal:
         return wishes.refused(request, refusal, shown.site_id or 0)
     else:
-        messages.success(request, f"{shown.code}: {SENTENCES[Status(changed.status)]}")
+        messages.success(request, said.format(shown.code))
     return redirect("panel:job", shown.code)
 
 
@@ -86,7 +101,9 @@ def _progress(actor: Actor, shown: Job) -> dict[str, Any]:
         "has_earlier_events": earlier,
         "facts": results.facts_of(shown),
         "is_live": shown.status not in ENDED,
+        "related": related_to([shown], actor)[shown.pk],
         "may_cancel": may_cancel(actor, shown),
+        "may_retry": may_retry(actor, shown),
     }
 
 

@@ -149,6 +149,12 @@ def test_a_job_policy_is_added_and_the_trail_says_what(cast: Cast, staff: Client
     assert json.loads(entry.data)["max_attempts"] == {"before": None, "after": 5}
 
 
+def test_a_policy_takes_a_limit_for_each_server(cast: Cast, staff: Client) -> None:
+    _add(staff, "jobs_jobpolicy", job_type="BACKUP", concurrency_per_server=1)
+    assert JobPolicy.objects.get().concurrency_per_server == 1
+    assert json.loads(_last().data)["concurrency_per_server"] == {"before": None, "after": 1}
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

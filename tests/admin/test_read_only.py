@@ -12,7 +12,17 @@ from audit.clock import database_now
 from backups.models import Backup
 from jobs import events
 from jobs.events import Line
-from jobs.models import EventType, Job, JobEvent, JobPolicy, Plan, Worker
+from jobs.models import (
+    EventType,
+    Job,
+    JobDependency,
+    JobEvent,
+    JobPolicy,
+    Plan,
+    SiteGate,
+    UsedKey,
+    Worker,
+)
 from provisioning.models import Resource
 from sites.models import Server, Site
 from tests.cast import Cast
@@ -113,7 +123,9 @@ def test_a_jobs_page_shows_its_history_and_why_it_waits(cast: Cast, staff: Clien
 
 
 def test_the_list_of_jobs_costs_the_same_however_long(cast: Cast, staff: Client) -> None:
-    make_job(cast.site)
+    # One that is ready and one behind it: the reasons of both kinds are looked up.
+    for _ in range(2):
+        make_job(cast.site)
     few = queries_of(staff, _list(Job))
     for _ in range(30):
         make_job(cast.site)
@@ -166,3 +178,8 @@ def test_customers_people_do_not_come_in(cast: Cast) -> None:
     client.force_login(cast.owner, backend="django.contrib.auth.backends.ModelBackend")
     assert client.get(_list(Job)).status_code == 302
     assert "/admin/login/" in client.get(_list(Job))["Location"]
+
+
+def test_what_only_the_engine_keeps_has_no_page() -> None:
+    for model in (JobDependency, SiteGate, UsedKey):
+        assert not admin.site.is_registered(model)

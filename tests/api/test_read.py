@@ -108,13 +108,3 @@ def test_every_row_of_a_list_is_seen_once_by_following_next(cast: Cast) -> None:
         seen += [row["code"] for row in page["results"]]
         path = page["next"]
     assert sorted(seen) == sorted(made)
-
-
-def test_a_list_costs_the_same_queries_for_one_row_and_for_many(
-    cast: Cast, job: Job, django_assert_max_num_queries: Any
-) -> None:
-    for _ in range(20):
-        submitted(cast.site, "BACKUP")
-    client = _client(cast.owner)
-    with django_assert_max_num_queries(9):
-        client.get("/api/v1/jobs/")

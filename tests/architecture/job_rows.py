@@ -1,6 +1,7 @@
 """The rules on rows of jobs: made in one place, moved in one place."""
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cache
 
@@ -10,6 +11,7 @@ Finding = tuple[int, str]
 
 # The state of a job, and everything that says who owns it.
 STATE = frozenset({"status", "claim_token", "epoch", "attempt", "worker_id", "worker_name", "deadline_at"})
+TABLES = re.compile(r"\bjobs_(job|jobevent|sitegate|jobdependency)\b")
 CREATORS = frozenset({"create", "acreate", "bulk_create", "get_or_create", "update_or_create"})
 WRITERS = frozenset({"update", "aupdate", "bulk_update", "update_or_create", "delete", "adelete", "raw"})
 
@@ -45,6 +47,13 @@ def changed_jobs(module: Module) -> Iterator[Finding]:
             if is_jobs(call.func.value, local):
                 keywords = sorted(keyword.arg or "**" for keyword in call.keywords)
                 yield call.lineno, f"{function.name}: {call.func.attr}({', '.join(keywords)})"
+
+
+def named_tables(module: Module) -> Iterator[Finding]:
+    """Find SQL that names a table of the engine."""
+    for node in module.nodes():
+        if isinstance(node, ast.Constant) and TABLES.search(str(node.value)):
+            yield node.lineno, "names a table of the engine"
 
 
 def is_jobs(node: ast.AST, local: frozenset[str] = frozenset()) -> bool:

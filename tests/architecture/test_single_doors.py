@@ -13,22 +13,35 @@ Rule = Callable[[Module], Iterator[tuple[int, str]]]
 # Rule -> the only places, as paths or folders; an empty tuple means nowhere.
 DOORS: dict[Rule, tuple[str, ...]] = {
     job_rows.created_jobs: ("jobs/pipeline.py",),
-    # jobs/transitions.py takes the columns as a mapping: see WRITES_OF_JOBS.
-    job_rows.changed_states: (),
+    job_rows.changed_states: ("jobs/transitions.py",),
+    job_rows.named_tables: (*("jobs/events.py", "jobs/gates.py", "jobs/queue.py", "jobs/turns.py"),),
     rules.written_trail: ("audit/trail.py",),
     rules.started_processes: ("agent/runner.py", "jobs/slot_process.py", "chp_site/demo/processes.py"),
-    rules.opened_unix_sockets: ("agent/", "jobs/agent_client.py", "chp_site/demo/processes.py"),
+    rules.opened_unix_sockets: (
+        "agent/",
+        "jobs/agent_client.py",
+        "jobs/service_manager.py",
+        "chp_site/demo/processes.py",
+    ),
     rules.unsafe_code: (),
     rules.late_imports: (),
     # The chain's codes are no secrets once they stand in the table: there they are compared with each other.
     rules.compared_secrets: ("audit/anchor.py", "audit/chain.py"),
 }
 
-# A job's state and claim change in the first; the others are a heartbeat and progress, which are no states.
+# A job's state and claim change in the first; then a heartbeat and progress, which are no states; then its
+# place in line and its priority, which change only while it is queued.
 WRITES_OF_JOBS = {
-    ("jobs/transitions.py", "_compare_and_set: update(**)"),
+    ("jobs/transitions.py", "_write: update(**)"),
     ("jobs/queue.py", "beat: update(heartbeat_at)"),
     ("jobs/context.py", "progress: update(**)"),
+    ("jobs/readiness.py", "_stored: update(**)"),
+    ("jobs/readiness.py", "close_sites: update(blocked_by_id, readiness)"),
+    ("jobs/readiness.py", "open_sites: update(**)"),
+    ("jobs/readiness.py", "pause_site: update(readiness)"),
+    ("jobs/readiness.py", "resume_site: update(**)"),
+    ("jobs/aging.py", "_raise: update(**)"),
+    ("jobs/prune.py", "_remove: delete()"),
 }
 
 # The outermost frames, where whatever happened must be told: of an attempt and of what it writes at its end;
@@ -53,6 +66,7 @@ PLANTED: list[tuple[Rule, str]] = [
     (job_rows.changed_states, "job.epoch += 1"),
     (job_rows.changed_states, "setattr(job, 'status', 'FAILED')"),
     (job_rows.changed_states, "job.save(update_fields=['status'])"),
+    (job_rows.named_tables, "cursor.execute('UPDATE jobs_job SET priority = 0')"),
     (rules.written_trail, "AuditEntry(sequence=1)"),
     (rules.written_trail, "AuditEntry.objects.all().delete()"),
     (rules.written_trail, "AuditHead.objects.filter(pk=1).update(sequence=0)"),

@@ -13,6 +13,7 @@ EXPECTED = {
     "jobs.Job",
     "jobs.JobEvent",
     "jobs.JobPolicy",
+    "jobs.Pause",
     "jobs.Plan",
     "jobs.Worker",
     "provisioning.Resource",

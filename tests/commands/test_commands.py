@@ -1,44 +1,18 @@
 """The operators' commands: what they print, their exit codes, --json, --as."""
 
-import io
-import json
-from typing import Any
-
 import pytest
-from django.core.management import CommandError, call_command
 
 from audit.actions import Action
 from audit.clock import database_now
 from audit.models import AuditEntry
 from backups.models import Backup, Integrity, ScheduleType
 from jobs.models import Job
-from jobs.states import Status
 from provisioning.models import Resource
 from sites.models import Site
 from tests.cast import Cast
-from tests.jobs.samples import submitted
+from tests.commands.running import run, run_json
 
 pytestmark = pytest.mark.django_db
-
-
-def run(command: str, *arguments: str) -> tuple[int, str, str]:
-    """Run a command and give exit code, output, errors."""
-    out, err = io.StringIO(), io.StringIO()
-    code = 0
-    try:
-        call_command(command, *arguments, stdout=out, stderr=err)
-    except SystemExit as leaving:
-        code = int(leaving.code or 0)
-    except CommandError as error:
-        code = error.returncode
-        err.write(str(error))
-    return code, out.getvalue(), err.getvalue()
-
-
-def run_json(command: str, *arguments: str) -> Any:
-    """Run a command with --json and give its value."""
-    code, out, _ = run(command, *arguments, "--json")
-    return code, json.loads(out)
 
 
 @pytest.fixture
@@ -94,49 +68,6 @@ def test_waiting_for_a_job_that_nobody_runs_ends_with_1_and_says_that_it_goes_on
 def test_the_same_key_gives_the_same_job(cast: Cast) -> None:
     codes = {run_json("hosting_backup", cast.site.domain, "--key", "k")[1]["code"] for _ in range(2)}
     assert len(codes) == 1
-
-
-def test_jobs_are_listed_filtered_and_shown_within_80_columns(cast: Cast) -> None:
-    job = submitted(cast.site, "BACKUP")
-    code, out, _ = run("hosting_job", "list", "--status", "QUEUED", "--site", cast.site.domain)
-    lines = out.splitlines()
-    assert (code, lines[0].split()) == (0, ["JOB", "TYPE", "SITE", "STATUS", "PRIORITY"])
-    assert lines[1].split() == [job.code, "BACKUP", cast.site.domain, "QUEUED", "NORMAL"]
-    assert max(map(len, lines)) <= 80
-    assert run_json("hosting_job", "list", "--type", "RESTORE") == (0, [])
-
-
-@pytest.mark.parametrize("spelling", ["JOB-{:06d}", "job-{}", "JOB-{}"])
-def test_a_job_is_found_by_its_code(cast: Cast, spelling: str) -> None:
-    job = submitted(cast.site, "BACKUP")
-    code, out, _ = run("hosting_job", "show", spelling.format(job.pk))
-    assert code == 0
-    assert out.startswith(f"{job.code}\n==========\n")
-    assert "no live worker" in out
-
-
-@pytest.mark.parametrize("wrong", ["7", "JOB-0", "JOB-999999", "x' OR 1", "JOB-" + "9" * 40])
-def test_what_is_no_job_is_exit_code_1(cast: Cast, wrong: str) -> None:
-    code, _, err = run("hosting_job", "show", wrong)
-    assert code == 1
-    assert err
-
-
-def test_events_are_told_in_order(cast: Cast) -> None:
-    job = submitted(cast.site, "BACKUP")
-    run("hosting_job", "cancel", job.code, "--reason", "not needed")
-    _, events = run_json("hosting_job", "events", job.code)
-    assert [event["event_type"] for event in events] == ["CREATED", "CANCELLED"]
-    assert Job.objects.get().status == Status.CANCELLED
-
-
-def test_a_second_cancellation_is_refused(cast: Cast) -> None:
-    """Queue D6."""
-    job = submitted(cast.site, "BACKUP")
-    assert run("hosting_job", "cancel", job.code, "--reason", "x")[0] == 0
-    code, _, err = run("hosting_job", "cancel", job.code, "--reason", "x")
-    assert code == 1
-    assert "only a queued or running job can be cancelled" in err
 
 
 def test_backups_are_listed(cast: Cast, backup: Backup) -> None:

@@ -31,7 +31,7 @@ def test_django_q2_queues_the_evaluation_when_it_is_due() -> None:
     sync()
     Schedule.objects.update(next_run=database_now() - timedelta(minutes=1))
     scheduler(broker=get_broker())
-    assert OrmQ.objects.count() == 1
+    assert OrmQ.objects.count() == len(EVALUATIONS)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,9 @@ from backups.models import Backup, Integrity, ScheduleType
 from jobs import pipeline
 from jobs.models import Job
 from jobs.request import JobRequest
+from jobs.states import Status
 from sites.models import Site
+from tests.jobs.samples import moved
 
 HOSTILE = "<img src=x onerror=alert(1)>\"'</script>\u202e"
 
@@ -58,3 +60,33 @@ def queries_of(client: Client, path: str) -> int:
     with CaptureQueriesContext(connection) as asked:
         assert client.get(path).status_code == 200
     return len(asked)
+
+
+# The moves by which a job gets into each state.
+WAYS: dict[Status, tuple[Status, ...]] = {
+    Status.QUEUED: (),
+    Status.RUNNING: (Status.RUNNING,),
+    Status.CANCEL_REQUESTED: (Status.RUNNING, Status.CANCEL_REQUESTED),
+    Status.SUCCESS: (Status.RUNNING, Status.SUCCESS),
+    Status.FAILED: (Status.RUNNING, Status.FAILED),
+    Status.CANCELLED: (Status.CANCELLED,),
+    Status.ORPHANED: (Status.RUNNING, Status.ORPHANED),
+    Status.RESOLVED: (Status.RUNNING, Status.FAILED, Status.RESOLVED),
+}
+
+
+def job_in(status: Status, site: Site, operation: str = "BACKUP", **more: Any) -> Job:
+    """Give a job that the engine itself brought into this state."""
+    job = pipeline.submit(operator("root"), JobRequest(operation, site.pk, **more)).job
+    for to in WAYS[status]:
+        job = moved(job, to)
+    return Job.objects.select_related("site", "customer", "server").get(pk=job.pk)
+
+
+def chain_of(*sites: Site) -> list[Job]:
+    """Submit backups, each of which waits for the one before."""
+    wishes = [
+        JobRequest("BACKUP", site.pk, label=f"b{at}", after=(f"b{at - 1}",) if at else ())
+        for at, site in enumerate(sites)
+    ]
+    return [one.job for one in pipeline.submit_chain(operator("root"), wishes)]

@@ -25,6 +25,7 @@ def _changes(site: Site, job: Job, backup: Backup) -> list[str]:
     return [
         f"/sites/{site.pk}/back-up/",
         f"/jobs/{job.code}/cancel/",
+        f"/jobs/{job.code}/retry/",
         f"/backups/{backup.code}/restore/",
         f"/backups/{backup.code}/verify/",
     ]
