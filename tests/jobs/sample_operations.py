@@ -88,6 +88,23 @@ class SampleLook(Sample):
     profile: ClassVar[Profile] = _profile(SiteLock.SHARED, mutating=False, on_lost=OnLost.REQUEUE, attempts=1)
 
 
+class SampleBrief(Sample):
+    """Takes no time, needs no site lock and may come several at once: as a look from outside stands."""
+
+    name: ClassVar[str] = "SAMPLE_BRIEF"
+    title: ClassVar[str] = "sample brief"
+    profile: ClassVar[Profile] = Profile(
+        category=Category.OBSERVATION,
+        lock=SiteLock.NONE,
+        mutating=False,
+        priority=Priority.NORMAL,
+        attempts=3,
+        timeout=60,
+        on_lost=OnLost.REQUEUE,
+        brief=True,
+    )
+
+
 def _misbehave(how: str) -> None:
     if how == "fail":
         raise AttemptFailed("it did not work")
@@ -105,4 +122,4 @@ def _misbehave(how: str) -> None:
         os._exit(9)
 
 
-OPERATIONS = (Sample, SampleChange, SampleLook)
+OPERATIONS = (Sample, SampleChange, SampleLook, SampleBrief)
