@@ -27,6 +27,7 @@ _INSERT = """
         sequence, at, actor, actor_kind, tenant, action, target, reason, result, data, key_id, previous, mac
     ) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 """
+_ADVANCE = "UPDATE audit_audithead SET sequence = %s, mac = %s WHERE id = %s"
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,8 @@ def record(*entries: Entry) -> list[AuditEntry]:
     cleaned = [_cleaned(entry, at) for entry in entries]
     rows = _linked(cleaned, _locked_head(), ring)
     _insert(rows)
-    AuditHead.objects.filter(pk=AuditHead.ONLY).update(sequence=rows[-1].sequence, mac=rows[-1].mac)
+    with connection.cursor() as cursor:
+        cursor.execute(_ADVANCE, [rows[-1].sequence, rows[-1].mac, AuditHead.ONLY])
     return rows
 
 

@@ -7,7 +7,7 @@ each claim.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from django.db import transaction
+from django.db import connection, transaction
 
 from accounts.actor import Actor
 from accounts.record_changes import require_operator
@@ -64,7 +64,9 @@ class Target:
 
 def held_back() -> Paused:
     """Give what is held back now as far as a claim must look: without the rows."""
-    rows = list(Pause.objects.order_by().values_list("scope", "job_type", "server_id"))
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT scope, job_type, server_id FROM jobs_pause")
+        rows = cursor.fetchall()
     return Paused(
         everything=any(scope == PauseScope.ALL for scope, _, _ in rows),
         types=frozenset(job_type for scope, job_type, _ in rows if scope == PauseScope.TYPE),

@@ -4,11 +4,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from django.conf import settings
-from django.db.models import Q
+from django.db import connection
 
 from jobs.models import JobPolicy
 from jobs.operation import Operation
 from jobs.profile import OnLost, Priority
+
+# On the way of every claim: plain SQL, which costs a fraction of what composing it anew does.
+_LIMITED = """
+    SELECT job_type, concurrency, concurrency_per_server FROM jobs_jobpolicy
+    WHERE concurrency IS NOT NULL OR concurrency_per_server IS NOT NULL
+"""
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,12 @@ def policy_of(operation: Operation) -> Policy:
     )
 
 
+def _limited() -> list[tuple[str, int | None, int | None]]:
+    with connection.cursor() as cursor:
+        cursor.execute(_LIMITED)
+        return list(cursor.fetchall())
+
+
 @dataclass(frozen=True)
 class Limits:
     """The most jobs at once: overall, by type, on a server, by type on a server, by heavy resource there."""
@@ -53,11 +65,7 @@ def limits_in_force() -> Limits:
     by_type: dict[str, int] = dict(settings.CHP_TYPE_LIMITS)
     on_server: dict[str, int] = dict(settings.CHP_TYPE_LIMITS_PER_SERVER)
     per_server = settings.MAX_JOBS_PER_SERVER or settings.MAX_WORKERS
-    limited = Q(concurrency__isnull=False) | Q(concurrency_per_server__isnull=False)
-    rows = JobPolicy.objects.filter(limited)
-    for job_type, most, most_on_server in rows.values_list(
-        "job_type", "concurrency", "concurrency_per_server"
-    ):
+    for job_type, most, most_on_server in _limited():
         if most is not None:
             by_type[job_type] = min(by_type.get(job_type, settings.MAX_WORKERS), most)
         if most_on_server is not None:

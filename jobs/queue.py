@@ -8,11 +8,12 @@ priority or scheduled for later.
 import secrets
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db import connection, transaction
 
 from audit.clock import database_now
@@ -20,7 +21,7 @@ from jobs import gates, limits, pauses, registry, transitions
 from jobs.conflicts import must_wait
 from jobs.events import Line
 from jobs.gates import Gates
-from jobs.limits import Room, room
+from jobs.limits import HELD_SQL, Room, room
 from jobs.models import EventType, Job, Worker
 from jobs.pauses import Paused
 from jobs.profile import SiteLock
@@ -37,6 +38,11 @@ SPARE = 8
 MOST_PAGES = 50
 # How many due jobs get in line in one transaction.
 DUE_BATCH = 100
+_LOOK = f"""
+    SELECT (SELECT 1 FROM jobs_job WHERE readiness = 'READY' LIMIT 1),
+           (SELECT COUNT(*) FROM (SELECT DISTINCT worker_id, place FROM jobs_job WHERE {HELD_SQL}) AS places),
+           (SELECT MIN(scheduled_at) FROM jobs_job WHERE readiness = 'LATER')
+"""  # noqa: S608 - of constants
 # The columns of Candidate, and those of the order.
 _PROBE = """
     SELECT * FROM (
@@ -60,8 +66,10 @@ def claim(worker: Worker, places: Collection[int], job_types: Sequence[str]) -> 
     """
     if not places:
         return []
-    get_due_in_line()
-    if not _may_find_work():
+    outlook = look()
+    if outlook.due_in is not None and outlook.due_in <= 0 and get_due_in_line():
+        outlook = look()
+    if not outlook.is_promising:
         return []
     with transaction.atomic():
         limits.lock()
@@ -74,16 +82,41 @@ def claim(worker: Worker, places: Collection[int], job_types: Sequence[str]) -> 
         return transitions.apply(_claims(choice, worker), Held(choice.jobs, choice.gates, []))
 
 
+@dataclass(frozen=True)
+class Outlook:
+    """What can be seen of the queue without a lock: many workers may look at once in vain.
+
+    `due_in` is the seconds until the next scheduled job's time comes, None where none is scheduled.
+    """
+
+    has_ready: bool
+    places_taken: int
+    due_in: float | None
+
+    @property
+    def is_promising(self) -> bool:
+        """Whether a claim may find anything."""
+        return self.has_ready and self.places_taken < settings.MAX_WORKERS
+
+
+def look() -> Outlook:
+    """Look at the queue: three ends of indexes, in one statement."""
+    with connection.cursor() as cursor:
+        cursor.execute(_LOOK)
+        ready, places, first = cursor.fetchone()
+    if isinstance(first, str):
+        first = datetime.fromisoformat(first).replace(tzinfo=UTC)
+    due = None if first is None else (first - database_now()).total_seconds()
+    return Outlook(ready is not None, places, due)
+
+
 def get_due_in_line() -> int:
-    """Put queued jobs whose time has come in line; give how many. One look at an index where none has."""
-    due = next_due()
-    if due is None or due > 0:
-        return 0
+    """Put queued jobs whose time has come in line; give how many."""
+    later = Job.objects.filter(readiness=Readiness.LATER)
     with transaction.atomic():
         if not _is_mine(DUE_LOCK):
             return 0
         now = database_now()
-        later = Job.objects.filter(readiness=Readiness.LATER)
         first = later.filter(scheduled_at__lte=now).order_by("scheduled_at", "pk")[:DUE_BATCH]
         seen = list(first.values_list("pk", "site_id"))
         held = gates.lock(site_id for _, site_id in seen)
@@ -91,20 +124,6 @@ def get_due_in_line() -> int:
         jobs = list(rows.order_by("priority", "scheduled_at", "pk"))
         transitions.get_in_line(jobs, held, now)
         return len(jobs)
-
-
-def next_due() -> float | None:
-    """Give the seconds until the next job's time comes, or None where none is scheduled."""
-    later = Job.objects.filter(readiness=Readiness.LATER).order_by("scheduled_at")
-    first = later.values_list("scheduled_at", flat=True).first()
-    return None if first is None else (first - database_now()).total_seconds()
-
-
-def _may_find_work() -> bool:
-    """Whether a claim can find anything, looked at without a lock: many workers may ask at once in vain."""
-    if not Job.objects.filter(readiness=Readiness.READY).exists():
-        return False
-    return not limits.is_installation_full()
 
 
 def _is_mine(lock: int) -> bool:

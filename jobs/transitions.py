@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from django.db import connection
+
 from audit import trail, transactions
 from audit.actions import Action
 from audit.clock import database_now
@@ -34,6 +36,8 @@ AUDITED: dict[Status, Action] = {
     Status.RESOLVED: Action.JOB_RESOLVED,
 }
 _ENDING = (Status.FAILED, Status.CANCELLED)
+_FIELDS = {field.attname: field for field in Job._meta.concrete_fields}
+_UPDATE = "UPDATE jobs_job SET {columns} WHERE id IN ({keys}) AND status = %s AND claim_token = %s"
 
 
 @dataclass(frozen=True)
@@ -175,6 +179,8 @@ def _make(moves: list[Move], held: Gates, now: datetime) -> list[_Made]:
 
 def get_in_line(jobs: Collection[Job], held: Gates, now: datetime) -> None:
     """Store where these queued jobs stand. Their rows are locked and the gates of their sites held."""
+    if not jobs:
+        return
     waiting = readiness.with_open_parents(jobs)
     turns = Turns()
     for job in jobs:
@@ -210,12 +216,18 @@ def _lock_rows(keys: Collection[int]) -> dict[int, tuple[str, str]]:
 
 
 def _write(jobs: list[Job], values: dict[str, Any]) -> None:
+    # Not by the queryset's update(): on the way of every job, and several times faster so.
     first = jobs[0]
-    expected = Job.objects.filter(
-        pk__in=[job.pk for job in jobs], status=first.status, claim_token=first.claim_token
-    )
-    if expected.update(**values) != len(jobs):
-        raise IllegalMove("Rows that are locked have changed.")
+    keys = ", ".join(["%s"] * len(jobs))
+    columns = ", ".join(f"{_FIELDS[name].column} = %s" for name in values)
+    stored = [_FIELDS[name].get_db_prep_save(value, connection) for name, value in values.items()]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _UPDATE.format(columns=columns, keys=keys),
+            [*stored, *(job.pk for job in jobs), str(first.status), first.claim_token],
+        )
+        if cursor.rowcount != len(jobs):
+            raise IllegalMove("Rows that are locked have changed.")
     for job in jobs:
         for name, value in values.items():
             setattr(job, name, value)

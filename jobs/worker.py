@@ -205,7 +205,7 @@ class Supervisor:
                 self._order(slot, mine)
         self._idle_looks = 0 if jobs else self._idle_looks + 1
         self._pause = 0.0 if jobs else min(max(self._pause * 2, SHORTEST_PAUSE), LONGEST_PAUSE)
-        due = queue.next_due() if not jobs else None
+        due = queue.look().due_in if not jobs else None
         wait = settings.CHP_POLL_SECONDS if due is None else min(max(due, 0.0), settings.CHP_POLL_SECONDS)
         self._next_look = self._looked_at + max(wait, self._pause)
 

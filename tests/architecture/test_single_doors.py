@@ -32,7 +32,6 @@ DOORS: dict[Rule, tuple[str, ...]] = {
 # A job's state and claim change in the first; then a heartbeat and progress, which are no states; then its
 # place in line and its priority, which change only while it is queued.
 WRITES_OF_JOBS = {
-    ("jobs/transitions.py", "_write: update(**)"),
     ("jobs/queue.py", "beat: update(heartbeat_at)"),
     ("jobs/context.py", "progress: update(**)"),
     ("jobs/readiness.py", "_stored: update(**)"),
