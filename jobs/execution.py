@@ -28,9 +28,9 @@ from jobs.exceptions import (
 )
 from jobs.models import EventType, Job, Level, PlanState
 from jobs.operation import Operation, Payload, Result
-from jobs.queries import with_related
+from jobs.queries import HELD_SQL, fetch
 from jobs.request import validated_payload
-from jobs.states import HELD, Status
+from jobs.states import Status
 from jobs.transitions import Move
 
 logger = logging.getLogger(__name__)
@@ -92,8 +92,8 @@ def run_hand(orders: Sequence[Order], begun: Callable[[int], None] = lambda posi
 
 
 def _claimed(orders: Sequence[Order]) -> dict[int, Job]:
-    rows = Job.objects.filter(status__in=HELD, pk__in=[job_id for job_id, _ in orders])
-    found = {job.pk: job for job in with_related(rows, ("site", "customer", "server", "plan"), len(orders))}
+    rows = fetch([job_id for job_id, _ in orders], HELD_SQL, ("site", "customer", "server", "plan"))
+    found = {job.pk: job for job in rows}
     known = set(orders)
     in_force = {pk: job for pk, job in found.items() if (pk, job.claim_token) in known}
     for pk, _ in orders:

@@ -13,14 +13,10 @@ from uuid import UUID
 from django.db import connection
 
 from jobs.policies import Limits, limits_in_force
-from jobs.states import CLOSING, HELD
+from jobs.queries import HELD_SQL
 
 # Any constant does, as long as everybody takes the same one.
 LIMITS_LOCK = 0x43_48_50_01
-# SQLite finds the index only by its own condition, the first one.
-HELD_SQL = " AND ".join(
-    f"status IN ({', '.join(repr(status.value) for status in states)})" for states in (CLOSING, HELD)
-)
 _RUNNING = f"""
     SELECT DISTINCT worker_id, place, job_type, server_id, heavy FROM jobs_job WHERE {HELD_SQL}
 """  # noqa: S608 - of constants

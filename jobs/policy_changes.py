@@ -74,9 +74,18 @@ def _concurrency(policy: JobPolicy, operation: Operation) -> str:
     return f"At most {ceiling}, the ceiling of the settings; raise it there."
 
 
+def _concurrency_per_server(policy: JobPolicy, operation: Operation) -> str:
+    most = settings.MAX_JOBS_PER_SERVER or settings.MAX_WORKERS
+    ceiling = settings.CHP_TYPE_LIMITS_PER_SERVER.get(policy.job_type, most)
+    if policy.concurrency_per_server is None or policy.concurrency_per_server <= ceiling:
+        return ""
+    return f"At most {ceiling}, the ceiling of the settings; raise it there."
+
+
 CHECKS: dict[str, Callable[[JobPolicy, Operation], str]] = {
     "max_attempts": _attempts,
     "retry_delays": _delays,
     "timeout_seconds": _timeout,
     "concurrency": _concurrency,
+    "concurrency_per_server": _concurrency_per_server,
 }

@@ -1,6 +1,9 @@
 """Scoped look-ups of jobs, and the querysets that faces list."""
 
-from django.db.models import QuerySet
+from collections.abc import Collection
+
+from django.db import connection
+from django.db.models import QuerySet, prefetch_related_objects
 
 from accounts.actor import Actor, ActorKind
 from jobs.exceptions import NotVisible
@@ -8,7 +11,12 @@ from jobs.models import Job
 from jobs.states import CLOSING, HELD
 from sites.queries import SEES_ALL, visible_customers
 
-MOST_JOINED = 4
+FEW = 4
+# SQLite finds the index only by its own condition, the first one.
+HELD_SQL = " AND ".join(
+    f"status IN ({', '.join(repr(status.value) for status in states)})" for states in (CLOSING, HELD)
+)
+_COLUMNS = ", ".join(str(field.column) for field in Job._meta.concrete_fields)
 
 
 def held_jobs() -> QuerySet[Job]:
@@ -21,12 +29,24 @@ def closing_jobs() -> QuerySet[Job]:
     return Job.objects.filter(status__in=CLOSING)
 
 
-def with_related(jobs: QuerySet[Job], names: tuple[str, ...], many: int) -> QuerySet[Job]:
-    """Have rows come with what they refer to: joined where they are few, else looked up once for all.
+def fetch(
+    keys: Collection[int], condition: str, related: tuple[str, ...], *, lock: bool = False
+) -> list[Job]:
+    """Give rows of jobs by their keys, where a condition (constant SQL) holds.
 
-    Many jobs of one hand share their site, customer and server, which are made only once so.
+    On the way of every job: composing the statement anew for its many columns costs more than the rest. What
+    the rows refer to is looked up once for all where they are many, else when it is asked for. With `lock`
+    they are locked until the transaction ends; those that somebody else holds are passed over.
     """
-    return jobs.select_related(*names) if many <= MOST_JOINED else jobs.prefetch_related(*names)
+    if not keys:
+        return []
+    marks = ", ".join(["%s"] * len(keys))
+    locking = "FOR UPDATE SKIP LOCKED" if lock and connection.vendor == "postgresql" else ""
+    sql = f"SELECT {_COLUMNS} FROM jobs_job WHERE id IN ({marks}) AND {condition} {locking}"  # noqa: S608
+    found = list(Job.objects.raw(sql, list(keys)))
+    if len(found) > FEW:
+        prefetch_related_objects(found, *related)
+    return found
 
 
 def jobs_visible_to(actor: Actor) -> QuerySet[Job]:

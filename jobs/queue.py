@@ -21,11 +21,11 @@ from jobs import gates, limits, pauses, registry, transitions
 from jobs.conflicts import must_wait
 from jobs.events import Line
 from jobs.gates import Gates
-from jobs.limits import HELD_SQL, Room, room
+from jobs.limits import Room, room
 from jobs.models import EventType, Job, Worker
 from jobs.pauses import Paused
 from jobs.profile import SiteLock
-from jobs.queries import held_jobs, with_related
+from jobs.queries import HELD_SQL, fetch, held_jobs
 from jobs.states import Readiness, Status
 from jobs.transitions import Held, Move
 from sites.models import Server
@@ -271,11 +271,8 @@ class _Choice:
         """
         self.gates |= gates.lock((one.site_id for one in picked if one.needs_gate), only_free=True)
         wanted = [one for one in picked if not one.needs_gate or self._is_let_in(one)]
-        rows = Job.objects.filter(pk__in=[one.pk for one in wanted], readiness=Readiness.READY)
-        free = with_related(rows, ("customer",), len(wanted)).select_for_update(
-            skip_locked=True, of=("self",)
-        )
-        found = {job.pk: job for job in free.order_by()} if wanted else {}
+        rows = fetch([one.pk for one in wanted], "readiness = 'READY'", ("customer",), lock=True)
+        found = {job.pk: job for job in rows}
         for one, place in picked.items():
             if one.pk in found:
                 found[one.pk].place = place

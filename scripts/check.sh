@@ -30,7 +30,7 @@ step() {
 }
 step "format" ruff format --check .
 step "lint" ruff check .
-step "types" mypy accounts agent api audit backups chp_site jobs panel provisioning sites
+step "types" mypy accounts agent api audit backups benchmarks chp_site jobs panel provisioning sites
 step "import contracts" lint-imports
 step "migrations" python manage.py makemigrations --check --dry-run
 step "deployment" python manage.py check --deploy --fail-level WARNING

@@ -168,6 +168,7 @@ def test_a_policy_takes_a_limit_for_each_server(cast: Cast, staff: Client) -> No
         {"job_type": "BACKUP", "timeout_seconds": 0},
         {"job_type": "BACKUP", "timeout_seconds": 10_000_000},
         {"job_type": "BACKUP", "concurrency": 2},
+        {"job_type": "BACKUP", "concurrency_per_server": 3},
         {"job_type": "BACKUP", "priority": 9},
     ],
 )

@@ -14,7 +14,10 @@ Rule = Callable[[Module], Iterator[tuple[int, str]]]
 DOORS: dict[Rule, tuple[str, ...]] = {
     job_rows.created_jobs: ("jobs/pipeline.py",),
     job_rows.changed_states: ("jobs/transitions.py",),
-    job_rows.named_tables: (*("jobs/events.py", "jobs/gates.py", "jobs/queue.py", "jobs/turns.py"),),
+    job_rows.named_tables: (
+        *("jobs/events.py", "jobs/gates.py", "jobs/limits.py", "jobs/queries.py", "jobs/queue.py"),
+        *("jobs/transitions.py", "jobs/turns.py"),
+    ),
     rules.written_trail: ("audit/trail.py",),
     rules.started_processes: ("agent/runner.py", "jobs/slot_process.py", "chp_site/demo/processes.py"),
     rules.opened_unix_sockets: (
@@ -41,6 +44,8 @@ WRITES_OF_JOBS = {
     ("jobs/readiness.py", "resume_site: update(**)"),
     ("jobs/aging.py", "_raise: update(**)"),
     ("jobs/prune.py", "_remove: delete()"),
+    # Reads.
+    ("jobs/queries.py", "fetch: raw()"),
 }
 
 # The outermost frames, where whatever happened must be told: of an attempt and of what it writes at its end;
