@@ -11,6 +11,7 @@ from jobs import events
 from jobs.events import Line
 from jobs.models import EventType, Job
 from jobs.profile import Priority
+from jobs.queries import standing
 from jobs.states import WAITING
 from jobs.turns import Turns
 
@@ -38,8 +39,8 @@ def raise_priorities() -> int:
 
 
 def _old(moment: datetime) -> QuerySet[Job]:
-    waiting = Job.objects.filter(readiness__in=WAITING, priority__gt=Priority.HIGH)
-    return waiting.filter(waiting_since__lte=moment).order_by("waiting_since")
+    lower = standing(*WAITING).extra(where=[f"priority > {Priority.HIGH.value}"])  # noqa: S610 - a constant
+    return lower.filter(waiting_since__lte=moment).order_by("waiting_since")
 
 
 def _raise(job: Job, now: datetime, turns: Turns) -> None:

@@ -10,6 +10,9 @@ from collections.abc import Collection, Iterable
 from jobs.models import Job, JobDependency
 from jobs.states import SATISFIED, Readiness, Status
 
+# Which job each one was called off with.
+Causes = dict[int, int]
+
 
 def descendants(parents: Collection[int]) -> list[Job]:
     """Give all jobs that wait, directly or not, for these; one query where there are none."""
@@ -45,10 +48,30 @@ def to_call_off(root: Job, family: Iterable[Job], parents: dict[int, set[int]]) 
     return [job for job in below(root.pk, family, parents) if job.status == Status.QUEUED]
 
 
-def to_revive(root: Job, family: Iterable[Job], parents: dict[int, set[int]]) -> list[Job]:
-    """Give the descendants that were called off with a job which now is queued again or resolved."""
+def to_revive(root: Job, family: Iterable[Job], parents: dict[int, set[int]]) -> tuple[list[Job], Causes]:
+    """Give the descendants that come back with a job which now is queued again or resolved.
+
+    One that waits for another failed or cancelled job too does not come back yet: it comes back with that
+    one, which is given as its cause from now on.
+    """
     called_off = [job for job in below(root.pk, family, parents) if job.status == Status.CANCELLED]
-    return [job for job in called_off if job.cancelled_with_id == root.pk]
+    mine = {job.pk: job for job in called_off if job.cancelled_with_id == root.pk}
+    dead = _dead(mine, parents) - {root.pk, *mine}
+    causes: Causes = {}
+    while True:
+        stays = {
+            pk: min(parents[pk] & (dead | causes.keys()), default=None) for pk in mine.keys() - causes.keys()
+        }
+        more = {pk: causes.get(at, at) for pk, at in stays.items() if at is not None}
+        if not more:
+            return [job for pk, job in mine.items() if pk not in causes], causes
+        causes |= more
+
+
+def _dead(jobs: Iterable[int], parents: dict[int, set[int]]) -> set[int]:
+    asked = {parent for pk in jobs for parent in parents[pk]}
+    ended = Job.objects.filter(pk__in=asked, status__in=(Status.FAILED, Status.CANCELLED))
+    return set(ended.values_list("pk", flat=True))
 
 
 def released(family: Iterable[Job], parents: dict[int, set[int]]) -> list[Job]:

@@ -12,6 +12,7 @@ from django.db import DatabaseError, transaction
 from audit import trail
 from audit.actions import Action
 from audit.clock import database_now
+from audit.plain_text import guarded
 from audit.redaction import clean_data, clean_text
 from jobs import authorization, events, plan, recovery, registry, transitions
 from jobs.context import SlotContext
@@ -254,7 +255,7 @@ def _lost(job: Job, operation: Operation, what: str) -> End:
 
 
 def _broken(job: Job, operation: Operation, context: SlotContext, error: Exception) -> End:
-    message = f"internal error: {clean_text(repr(error), 500)}"
+    message = f"internal error: {_words(error)}"
     if job.mutating and context.acted:
         line = Line(EventType.ORPHANED, f"{message}; a person must decide", Level.ERROR)
         return _without_result(operation, Status.ORPHANED, line, "internal", in_doubt=True)
@@ -317,9 +318,14 @@ def _settled(job: Job, end: End) -> Move:
     return Move(job, to, line, f"{job.worker_name} (worker)", "SYSTEM", end.values, end.before)
 
 
+def _words(error: Exception) -> str:
+    """Give what an error says of itself, whatever it does when asked."""
+    return clean_text(guarded(lambda: repr(error), type(error).__name__), 500)
+
+
 def _unsettled(job: Job, error: Exception) -> End:
     kind = "database" if isinstance(error, DatabaseError) else "internal"
-    message = f"the work ended but its result could not be stored ({kind}): {clean_text(repr(error), 500)}"
+    message = f"the work ended but its result could not be stored ({kind}): {_words(error)}"
     to = Status.ORPHANED if job.mutating else Status.FAILED
     event = EventType.ORPHANED if job.mutating else EventType.FAILED
     values = {"error_code": "not_settled", "error_message": message}

@@ -181,7 +181,7 @@ class Job(models.Model):
             models.Index(
                 fields=["scheduled_at"], condition=models.Q(readiness=Readiness.LATER), name="job_later"
             ),
-            models.Index(fields=["site", "job_type"], condition=_is_in(HEADS), name="job_head"),
+            models.Index(fields=["site", "readiness", "job_type"], condition=_is_in(HEADS), name="job_head"),
             models.Index(
                 fields=["site", "job_type", *ORDER],
                 condition=models.Q(readiness=Readiness.BEHIND),

@@ -39,7 +39,7 @@ MOST_PAGES = 50
 # How many due jobs get in line in one transaction.
 DUE_BATCH = 100
 _LOOK = f"""
-    SELECT (SELECT 1 FROM jobs_job WHERE readiness = 'READY' LIMIT 1),
+    SELECT (SELECT 1 FROM jobs_job WHERE readiness = 'READY' ORDER BY priority, turn LIMIT 1),
            (SELECT COUNT(*) FROM (SELECT DISTINCT worker_id, place FROM jobs_job WHERE {HELD_SQL}) AS places),
            (SELECT MIN(scheduled_at) FROM jobs_job WHERE readiness = 'LATER')
 """  # noqa: S608 - of constants

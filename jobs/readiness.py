@@ -21,6 +21,7 @@ from jobs.conflicts import must_wait
 from jobs.gates import Gates
 from jobs.models import ORDER, Job, JobDependency
 from jobs.profile import SiteLock
+from jobs.queries import standing
 from jobs.states import CLOSING, HEADS, SATISFIED, Readiness, Status
 from jobs.turns import Turns
 
@@ -65,11 +66,11 @@ def leave_line(jobs: Iterable[Job], held: Gates) -> None:
         if job.lock == SiteLock.EXCLUSIVE and job.site_id is not None
     }
     for site_id, job_type in sorted(kinds):
-        same = Job.objects.filter(site_id=site_id, job_type=job_type, lock=SiteLock.EXCLUSIVE)
-        if same.filter(readiness__in=HEADS).exists():
+        same = {"site_id": site_id, "job_type": job_type, "lock": SiteLock.EXCLUSIVE}
+        if standing(*HEADS).filter(**same).exists():
             continue
         columns = ("id", "site_id", "lock", "mutating")
-        behind = same.filter(readiness=Readiness.BEHIND).order_by(*ORDER)
+        behind = standing(Readiness.BEHIND).filter(**same).order_by(*ORDER)
         found = behind.values_list(*columns, named=False).first()
         if found is not None:
             successor = _Work(*found)
@@ -90,8 +91,8 @@ def open_sites(jobs: Iterable[Job], held: Gates) -> None:
     left = [job.pk for job in jobs if job.site_id is not None and job.lock != SiteLock.NONE]
     if not left:
         return
-    waiting = Job.objects.filter(readiness=Readiness.SITE, blocked_by_id__in=left)
-    kinds = waiting.values_list("site_id", "lock", "mutating").distinct().order_by()
+    waiting = standing(Readiness.SITE).filter(blocked_by_id__in=left)
+    kinds = waiting.values_list("site_id", "lock", "mutating").distinct()
     for site_id, lock, mutating in list(kinds):
         some = waiting.filter(site_id=site_id, lock=lock, mutating=mutating)
         some.update(**_head(_Work(0, site_id, lock, mutating), held))
@@ -111,8 +112,8 @@ def resume_site(site_id: int, held: Gates) -> None:
 
 
 def on_site(site_id: int | None, state: Readiness) -> QuerySet[Job]:
-    """Give the jobs of one site that stand in line so. SQLite finds the index only by its own condition."""
-    return Job.objects.filter(site=site_id, readiness__in=HEADS).filter(readiness=state)
+    """Give the first of their kinds on one site that stand in line so."""
+    return standing(*HEADS).filter(site=site_id, readiness=state)
 
 
 def closers_of(site_ids: Iterable[int]) -> QuerySet[Job]:
@@ -141,8 +142,8 @@ def _stored(job_id: int, values: Values) -> None:
 
 def _in_line(job: Job, held: Gates) -> Values:
     if job.site_id is not None and job.lock == SiteLock.EXCLUSIVE:
-        same = Job.objects.filter(site_id=job.site_id, job_type=job.job_type, lock=SiteLock.EXCLUSIVE)
-        ahead = same.filter(readiness__in=HEADS, priority__lte=job.priority)
+        same = {"site_id": job.site_id, "job_type": job.job_type, "lock": SiteLock.EXCLUSIVE}
+        ahead = standing(*HEADS).filter(**same, priority__lte=job.priority)
         if ahead.exclude(pk=job.pk).exists():
             return {"readiness": Readiness.BEHIND, "blocked_by_id": None}
     return _head(job, held)

@@ -13,7 +13,7 @@ from jobs import registry, transitions
 from jobs.events import Line
 from jobs.models import ORDER, EventType, Job, JobDependency, Level
 from jobs.profile import OnLost, SiteLock
-from jobs.queries import held_jobs
+from jobs.queries import held_jobs, standing
 from jobs.states import CLOSING, HEADS, HELD, SATISFIED, Readiness, Status
 from jobs.transitions import Held, Move
 
@@ -57,14 +57,18 @@ def time_out(job: Job, why: str) -> bool:
 def hand_back(jobs: Collection[Job], why: str) -> None:
     """Put claimed jobs that were not begun back into the queue; no attempt is spent."""
     with transaction.atomic():
-        line = Line(EventType.RETRY, f"{why}; nothing was done, queued again")
         held = locked_claims(jobs)
-        moves = [
-            Move(job, Status.QUEUED, line, f"{job.worker_name} (worker)", "SYSTEM", _unspent(job))
-            for job in held.jobs
-            if job.status == Status.RUNNING
-        ]
-        transitions.apply(moves, held)
+        transitions.apply([_handed_back(job, why) for job in held.jobs], held)
+
+
+def _handed_back(job: Job, why: str) -> Move:
+    by = f"{job.worker_name} (worker)"
+    if job.status == Status.CANCEL_REQUESTED:
+        # Nobody else would look at it before its silence is noticed.
+        line = Line(EventType.CANCELLED, f"called off before it was begun ({why})")
+        return Move(job, Status.CANCELLED, line, by, "SYSTEM")
+    line = Line(EventType.RETRY, f"{why}; nothing was done, queued again")
+    return Move(job, Status.QUEUED, line, by, "SYSTEM", _unspent(job))
 
 
 def _unspent(job: Job) -> dict[str, object]:
@@ -179,16 +183,16 @@ def mend() -> int:
 
 def _wrongly_waiting() -> Iterator[int]:
     some = MOST_MENDED
-    shut = Job.objects.filter(readiness=Readiness.SITE)
+    shut = standing(Readiness.SITE)
     yield from shut.exclude(blocked_by__status__in=CLOSING).values_list("pk", flat=True)[:some]
-    waits = Job.objects.filter(readiness=Readiness.PARENT)
+    waits = standing(Readiness.PARENT)
     open_parent = JobDependency.objects.filter(job_id=OuterRef("pk")).exclude(parent__status__in=SATISFIED)
     yield from waits.exclude(Exists(open_parent)).values_list("pk", flat=True)[:some]
-    behind = Job.objects.filter(readiness=Readiness.BEHIND)
-    for site_id, job_type in behind.values_list("site_id", "job_type").distinct().order_by():
-        same = Job.objects.filter(site_id=site_id, job_type=job_type)
-        if not same.filter(readiness__in=HEADS, lock=SiteLock.EXCLUSIVE).exists():
-            first = same.filter(readiness=Readiness.BEHIND).order_by(*ORDER)
+    behind = standing(Readiness.BEHIND)
+    for site_id, job_type in behind.values_list("site_id", "job_type").distinct():
+        same = {"site_id": site_id, "job_type": job_type}
+        if not standing(*HEADS).filter(**same, lock=SiteLock.EXCLUSIVE).exists():
+            first = behind.filter(**same).order_by(*ORDER)
             yield from first.values_list("pk", flat=True)[:1]
     lost = Job.objects.filter(status=Status.QUEUED, readiness=Readiness.NONE)
     yield from lost.order_by().values_list("pk", flat=True)[:some]

@@ -279,7 +279,9 @@ def _consequences(one: _Made, family: list[Job], parents: dict[int, set[int]]) -
         return [Move(job, Status.CANCELLED, line, by.by, by.by_kind, values) for job in off]
     line = Line(EventType.RETRY, f"revived with {root.code}, which is {to}", data={"parent": root.code})
     values = {"error_code": "", "error_message": ""}
-    back = dependencies.to_revive(root, family, parents)
+    back, causes = dependencies.to_revive(root, family, parents)
+    for job_id, cause in causes.items():
+        Job.objects.filter(pk=job_id, status=Status.CANCELLED).update(cancelled_with_id=cause)
     return [Move(job, Status.QUEUED, line, by.by, by.by_kind, values) for job in back]
 
 

@@ -250,7 +250,7 @@ class Migration(migrations.Migration):
             model_name="job",
             index=models.Index(
                 condition=models.Q(("readiness__in", ["READY", "SITE", "PAUSED"])),
-                fields=["site", "job_type"],
+                fields=["site", "readiness", "job_type"],
                 name="job_head",
             ),
         ),

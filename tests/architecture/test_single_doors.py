@@ -43,6 +43,7 @@ WRITES_OF_JOBS = {
     ("jobs/readiness.py", "pause_site: update(readiness)"),
     ("jobs/readiness.py", "resume_site: update(**)"),
     ("jobs/aging.py", "_raise: update(**)"),
+    ("jobs/transitions.py", "_consequences: update(cancelled_with_id)"),
     ("jobs/prune.py", "_remove: delete()"),
     # Reads.
     ("jobs/queries.py", "fetch: raw()"),
