@@ -196,6 +196,12 @@ class Job(models.Model):
                 condition=models.Q(cancelled_with__isnull=False),
                 name="job_cancelled_with",
             ),
+            # Empty while all is well.
+            models.Index(
+                fields=["id"],
+                condition=models.Q(status=Status.QUEUED, readiness=Readiness.NONE),
+                name="job_nowhere",
+            ),
             models.Index(
                 fields=["waiting_since"],
                 condition=_is_in(WAITING) & models.Q(priority__gt=Priority.HIGH),

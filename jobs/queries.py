@@ -66,7 +66,9 @@ def jobs_visible_to(actor: Actor) -> QuerySet[Job]:
         return jobs
     if actor.kind is not ActorKind.CUSTOMER:
         return jobs.none()
-    return jobs.filter(customer__in=visible_customers(actor).values("customer_id"))
+    # Looked up first: for a handful of keys the list is read along the customer's own index.
+    mine = list(visible_customers(actor).values_list("customer_id", flat=True))
+    return jobs.filter(customer_id__in=mine)
 
 
 def job_visible_to(actor: Actor, job_id: int | None) -> Job:

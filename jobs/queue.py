@@ -143,7 +143,8 @@ def beat(tokens: Collection[str]) -> set[str]:
 
 def strays(worker: Worker, tokens: Collection[str]) -> list[Job]:
     """Give the jobs that this worker holds by claims that it does not know of."""
-    return list(held_jobs().filter(worker_id=worker.pk).exclude(claim_token__in=set(tokens)))
+    mine = held_jobs().filter(worker_id=worker.pk).order_by()
+    return list(mine.exclude(claim_token__in=set(tokens)))
 
 
 @dataclass(frozen=True)

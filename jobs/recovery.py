@@ -3,10 +3,10 @@
 import logging
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 
 from audit.clock import database_now
 from jobs import registry, transitions
@@ -19,6 +19,10 @@ from jobs.transitions import Held, Move
 
 logger = logging.getLogger(__name__)
 MOST_MENDED = 500
+# What waits for one of these never starts.
+DEAD = (Status.FAILED, Status.CANCELLED)
+# How many held jobs one look of the sweeper reads.
+PAGE = 500
 UNKNOWN_TYPE_GRACE = timedelta(hours=1)
 # A type that asks the journal is repeated after a loss, but a job that kills its workers is not for ever.
 MOST_EPOCHS = 5
@@ -104,16 +108,26 @@ def retry_delay(job: Job) -> int:
 
 
 def _rescue_stale() -> list[Job]:
+    """Rescue page by page: what is exempt on one hides nothing on the next, and no cursor stays open."""
     now = database_now()
-    held = held_jobs().filter(heartbeat_at__lt=now).order_by("heartbeat_at")
-    rescued = []
-    for job in held.iterator(chunk_size=500):
-        silence = (now - (job.heartbeat_at or now)).total_seconds()
-        if silence < job.stale_seconds:
-            continue
-        if lose(job, f"no heartbeat of {job.worker_name} for {silence:.0f} s"):
-            rescued.append(job)
+    held = held_jobs().filter(heartbeat_at__lt=now).order_by("heartbeat_at", "pk")
+    rescued: list[Job] = []
+    page = list(held[:PAGE])
+    while page:
+        rescued += [job for job in page if _is_stale(job, now) and lose(job, _silence(job, now))]
+        last = page[-1]
+        later = Q(heartbeat_at__gt=last.heartbeat_at) | Q(heartbeat_at=last.heartbeat_at, pk__gt=last.pk)
+        page = list(held.filter(later)[:PAGE]) if len(page) == PAGE else []
     return rescued
+
+
+def _is_stale(job: Job, now: datetime) -> bool:
+    return (now - (job.heartbeat_at or now)).total_seconds() >= job.stale_seconds
+
+
+def _silence(job: Job, now: datetime) -> str:
+    silence = (now - (job.heartbeat_at or now)).total_seconds()
+    return f"no heartbeat of {job.worker_name} for {silence:.0f} s"
 
 
 def _move_lost(held: Held, why: str, *, spent: bool) -> bool:
@@ -174,28 +188,39 @@ def mend() -> int:
     wrong = set(_wrongly_waiting())
     for job_id in sorted(wrong):
         with transaction.atomic():
-            for job in transitions.hold([job_id]).jobs:
-                if job.status == Status.QUEUED:
-                    logger.warning("%s stood wrongly in line (%s); mended", job.code, job.readiness)
-                    transitions.line_up_anew(job)
+            _mend(transitions.hold([job_id]))
     return len(wrong)
 
 
+def _mend(held: Held) -> None:
+    for job in held.jobs:
+        if job.status != Status.QUEUED:
+            continue
+        logger.warning("%s stood wrongly in line (%s); mended", job.code, job.readiness)
+        dead = JobDependency.objects.filter(job=job, parent__status__in=DEAD).select_related("parent").first()
+        if dead is None:
+            transitions.line_up_anew(job)
+        else:
+            transitions.apply([transitions.called_off(job, dead.parent, "system (sweeper)", "SYSTEM")], held)
+
+
 def _wrongly_waiting() -> Iterator[int]:
-    some = MOST_MENDED
     shut = standing(Readiness.SITE)
-    yield from shut.exclude(blocked_by__status__in=CLOSING).values_list("pk", flat=True)[:some]
+    passed = shut.exclude(blocked_by__status__in=CLOSING).order_by("blocked_by_id")
+    yield from passed.values_list("pk", flat=True)[:MOST_MENDED]
     waits = standing(Readiness.PARENT)
-    open_parent = JobDependency.objects.filter(job_id=OuterRef("pk")).exclude(parent__status__in=SATISFIED)
-    yield from waits.exclude(Exists(open_parent)).values_list("pk", flat=True)[:some]
+    parents = JobDependency.objects.filter(job_id=OuterRef("pk"))
+    is_open = Exists(parents.exclude(parent__status__in=SATISFIED))
+    is_dead = Exists(parents.filter(parent__status__in=DEAD))
+    yield from waits.filter(~is_open | is_dead).values_list("pk", flat=True)[:MOST_MENDED]
     behind = standing(Readiness.BEHIND)
     for site_id, job_type in behind.values_list("site_id", "job_type").distinct():
         same = {"site_id": site_id, "job_type": job_type}
         if not standing(*HEADS).filter(**same, lock=SiteLock.EXCLUSIVE).exists():
             first = behind.filter(**same).order_by(*ORDER)
             yield from first.values_list("pk", flat=True)[:1]
-    lost = Job.objects.filter(status=Status.QUEUED, readiness=Readiness.NONE)
-    yield from lost.order_by().values_list("pk", flat=True)[:some]
+    lost = standing(Readiness.NONE).filter(status=Status.QUEUED).order_by("pk")
+    yield from lost.values_list("pk", flat=True)[:MOST_MENDED]
 
 
 def ready_types() -> list[str]:

@@ -213,6 +213,14 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="job",
             index=models.Index(
+                condition=models.Q(("readiness", ""), ("status", "QUEUED")),
+                fields=["id"],
+                name="job_nowhere",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="job",
+            index=models.Index(
                 condition=models.Q(("readiness", "READY")),
                 fields=["job_type", "priority", "turn", "scheduled_at", "id"],
                 name="job_claim",

@@ -4,6 +4,7 @@ At the end stand the faults that were found with them.
 """
 
 import json
+import logging
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -346,8 +347,12 @@ class Odd(Sample):
 
 
 @pytest.fixture
-def odd(monkeypatch: pytest.MonkeyPatch, cast: Cast) -> Callable[[Callable[[], Any]], Job]:
+def odd(
+    monkeypatch: pytest.MonkeyPatch, cast: Cast, caplog: pytest.LogCaptureFixture
+) -> Callable[[Callable[[], Any]], Job]:
     """Give a function that runs a job whose work is what it is handed."""
+    # What it logs cannot be carried in a test's report.
+    caplog.set_level(logging.CRITICAL, logger="jobs.execution")
 
     def run(act: Callable[[], Any]) -> Job:
         job = claimed(cast.site)
