@@ -184,6 +184,7 @@ CHP_KEY_RETENTION_DAYS = environment.whole(env, "CHP_KEY_RETENTION_DAYS", 400, 1
 CHP_HEARTBEAT_SECONDS = environment.bounded(env, "CHP_HEARTBEAT_SECONDS", 30, 0.1, 600)
 CHP_STALE_BEATS = environment.whole(env, "CHP_STALE_BEATS", 5, 2, 100)
 CHP_POLL_SECONDS = environment.bounded(env, "CHP_POLL_SECONDS", 2, 0.05, 60)
+CHP_DEADLINE_GRACE_SECONDS = environment.bounded(env, "CHP_DEADLINE_GRACE_SECONDS", 30, 0, 3600)
 CHP_BUSY_DELAY_SECONDS = environment.bounded(env, "CHP_BUSY_DELAY_SECONDS", 15, 0.1, 3600)
 CHP_ANCHOR_SECONDS = environment.bounded(env, "CHP_ANCHOR_SECONDS", 60, 1, 86_400)
 CHP_PLAN_MINUTES = environment.whole(env, "CHP_PLAN_MINUTES", 60, 1, 10_080)

@@ -32,6 +32,7 @@ class Attention:
         self._selector.register(self._alarm, selectors.EVENT_READ)
         self._listener: Listener = new_listener()
         self._heard_on: tuple[int, int] | None = None
+        self._follow_listener()
         signal.signal(signal.SIGTERM, self._handle)
         signal.signal(signal.SIGINT, self._handle)
 
@@ -45,14 +46,13 @@ class Attention:
 
     def wait(self, until: float, *, idle: bool) -> Heard:
         """Wait until a moment of the monotonic clock at most. `idle` says that new work could be taken."""
-        self._follow_listener()
         look = self._listener.look_seconds if idle else None
         while True:
             left = max(0.0, until - time.monotonic())
             ready = self._selector.select(left if look is None else min(left, look))
             slots = tuple(key.data for key, _ in ready if key.data is not None)
             quiet = len(slots) == len(ready)
-            bell = self._listener.heard() if look is not None or not quiet or left == 0 else False
+            bell = self._ask_listener() if look is not None or not quiet or left == 0 else False
             self._hush()
             if ready or bell or left == 0:
                 return Heard(slots, bell)
@@ -75,8 +75,16 @@ class Attention:
         except BlockingIOError:
             return
 
+    def _ask_listener(self) -> bool:
+        bell = self._listener.heard()
+        self._follow_listener()
+        return bell
+
     def _follow_listener(self) -> None:
-        """Wait on the listener's connection; a new one is another, also with the old one's number."""
+        """Wait on the listener's connection; a new one is another, also with the old one's number.
+
+        At once: the number of a connection that is closed may be the next slot's.
+        """
         now = self._listener.connected()
         if now == self._heard_on:
             return

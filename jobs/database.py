@@ -5,11 +5,17 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from django.db import InterfaceError, OperationalError, connection
+import psycopg
+from django.db import InterfaceError, InternalError, OperationalError, connection
 
 logger = logging.getLogger(__name__)
 Value = TypeVar("Value")
-TROUBLE = (OperationalError, InterfaceError)
+# Django does not translate all of the driver's errors: not those of a cursor that ends with its session.
+# A server that has become a standby refuses writes with an InternalError.
+TROUBLE = (
+    *(OperationalError, InterfaceError, InternalError),
+    *(psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError),
+)
 LONGEST_PAUSE = 5.0
 
 

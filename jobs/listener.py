@@ -119,11 +119,15 @@ class FileListener:
         self._path = str(connection.settings_dict["NAME"])
         self._connection: sqlite3.Connection | None = None
         self._version = -1
+        self._next_try = 0.0
 
     def connected(self) -> tuple[int, int] | None:
         return None
 
     def heard(self) -> bool:
+        """Also true after the file could not be looked at: something may have been missed."""
+        if time.monotonic() < self._next_try:
+            return False
         try:
             if self._connection is None:
                 self._connection = sqlite3.connect(self._path, isolation_level=None, timeout=0)
@@ -131,12 +135,15 @@ class FileListener:
         except sqlite3.Error as error:
             logger.warning("the database file cannot be looked at, polling goes on: %s", error)
             self.close()
+            self._next_try = time.monotonic() + RETRY_SECONDS
             return False
         changed = version != self._version
         self._version = version
         return bool(changed)
 
     def close(self) -> None:
+        # The number means something on its own connection only.
+        self._version = -1
         if self._connection is not None:
             self._connection.close()
             self._connection = None

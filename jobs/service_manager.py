@@ -5,6 +5,8 @@ import os
 import socket
 
 logger = logging.getLogger(__name__)
+# A manager that is stuck must not make its worker stand still.
+PATIENCE = 1.0
 
 
 def tell(*lines: str) -> bool:
@@ -19,6 +21,7 @@ def tell(*lines: str) -> bool:
     target = "\0" + address[1:] if address.startswith("@") else address
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
+            sender.settimeout(PATIENCE)
             sender.sendto("\n".join(lines).encode(), target)
     except OSError as error:
         logger.warning("the service manager could not be told: %s", error)

@@ -1,11 +1,13 @@
 """The supervisor's side of a slot: the child process, its pipe, and the jobs it has in hand."""
 
+import logging
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 
@@ -14,14 +16,21 @@ from django.conf import settings
 from jobs.ledger import NONE, Ledger, new_ledger
 from jobs.models import Job
 
+logger = logging.getLogger(__name__)
 # A group that is told to end gets this long before it is killed.
 GROUP_GRACE = 5.0
+# How long a slot that has closed its pipe may take to end, and one whose supervisor has closed it.
+LAST_SECONDS = 1.0
+LEAVE_SECONDS = 15.0
 LOOK_SECONDS = 0.02
 
 
 @dataclass
 class Slot:
-    """One child process at one place. `jobs` is what it was handed; `ready` once it has started up."""
+    """One child process at one place. `jobs` is what it was handed; `ready` once it has started up.
+
+    `overdue` says, once its supervisor ends it for that, how it passed its deadline.
+    """
 
     place: int
     process: subprocess.Popen[bytes]
@@ -30,6 +39,7 @@ class Slot:
     jobs: list[Job] = field(default_factory=list)
     ready: bool = False
     ends: float = 0.0
+    overdue: str = ""
 
     @property
     def is_free(self) -> bool:
@@ -48,14 +58,28 @@ class Slot:
         self.ready = True
         self.jobs = []
 
-    def begun(self, job: Job) -> bool:
-        """Whether a job in hand was begun, also when the slot has died since."""
-        return self.jobs.index(job) <= self.ledger.begun
+    def is_at(self, job: Job) -> bool:
+        """Whether of its hand this job was begun last, also when the slot has died since."""
+        return self.jobs.index(job) == self.ledger.begun
+
+    def last_words(self) -> str:
+        """Say how it came to its end, after its pipe did."""
+        try:
+            return f"slot ended with code {self.process.wait(LAST_SECONDS)}"
+        except subprocess.TimeoutExpired:
+            return "slot no longer listened"
 
     def dismiss(self) -> None:
         """Close the pipe: a free slot leaves by itself."""
         self.orders.close()
         self.ledger.close()
+
+    def leave(self) -> None:
+        """Let a free slot leave by itself, and end what then is left."""
+        self.dismiss()
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(LEAVE_SECONDS)
+        self.end_group()
 
     def end_group(self) -> None:
         """End the process and all that it has started: ask, wait, kill, and see that none is left.
@@ -68,7 +92,11 @@ class Slot:
             ends = time.monotonic() + seconds
             while self._signal_group(0) and time.monotonic() < ends:
                 time.sleep(LOOK_SECONDS)
-        self.process.wait()
+        try:
+            self.process.wait(GROUP_GRACE)
+        except subprocess.TimeoutExpired:
+            # The kernel holds it in a call of its own; it will do nothing more of what it was asked.
+            logger.error("slot %d was killed and is not gone yet", self.process.pid)
 
     def _signal_group(self, number: int) -> bool:
         # The slot leads a session and so a group of its own. Reaped first: a zombie still answers signals.

@@ -20,9 +20,11 @@ from jobs.models import Job, Worker
 from jobs.slot_process import Slot, start_slot
 
 logger = logging.getLogger(__name__)
-# Beyond its deadline a job's slot gets this long to end by itself before it is ended.
-DEADLINE_GRACE = 30.0
 START_PAUSE = 1.0
+# While the database is away it is asked again this often, or as often as for work.
+TROUBLE_PAUSE = 2.0
+# Trouble that lasts longer is an outage, which others have noticed too.
+OUTAGE_SECONDS = 5.0
 # A worker that leaves tells the database so for at most this long.
 FAREWELL_SECONDS = 10.0
 SKEW_WARNING_SECONDS = 5.0
@@ -60,11 +62,14 @@ class Supervisor:
         self._pause = 0.0
         self._next_look = 0.0
         self._looked_at = time.monotonic()
+        self._well_at = time.monotonic()
+        self._outage_at = 0.0
         self._is_ready = False
         heartbeat = settings.CHP_HEARTBEAT_SECONDS
+        self._sweep = Due(max(heartbeat, 1.0), recovery.sweep)
         self._duties = [
             Due(heartbeat, self._beat),
-            Due(max(heartbeat, 1.0), recovery.sweep),
+            self._sweep,
             Due(max(heartbeat, 60.0), recovery.mend),
             Due(max(heartbeat, 10.0), aging.raise_priorities),
             Due(settings.CHP_ANCHOR_SECONDS, _anchor),
@@ -80,10 +85,7 @@ class Supervisor:
             try:
                 self._turn()
             except TROUBLE as error:
-                logger.warning("database trouble, trying again: %s", error)
-                connection.close()
-                self._curious = True
-                time.sleep(settings.CHP_POLL_SECONDS)
+                self._endure(error)
         return self._leave()
 
     def _turn(self) -> None:
@@ -95,6 +97,20 @@ class Supervisor:
         if not self.signals and self._may_look():
             self._look()
         self._listen()
+        self._well_at = time.monotonic()
+
+    def _endure(self, error: Exception) -> None:
+        """Outlast the database's absence. To ask in vain is a sign of life: a new worker could do no more."""
+        logger.warning("database trouble, trying again: %s", error)
+        connection.close()
+        self._curious = True
+        now, heartbeat = time.monotonic(), settings.CHP_HEARTBEAT_SECONDS
+        if now - self._well_at > min(OUTAGE_SECONDS, heartbeat):
+            self._outage_at = now
+            # Other workers may have been silent for the same reason: they get the time to beat again.
+            self._sweep.at = max(self._sweep.at, now + 2 * heartbeat)
+        service_manager.tell("WATCHDOG=1")
+        time.sleep(min(settings.CHP_POLL_SECONDS, TROUBLE_PAUSE))
 
     def _is_finished(self) -> bool:
         busy = any(slot.jobs for slot in self.slots)
@@ -145,9 +161,9 @@ class Supervisor:
         worker.save()
 
     def _looks_lately(self) -> bool:
-        """Whether the worker asked for work lately, or has no slot to ask for."""
+        """Whether the worker asked for work lately, or works and has no slot to ask for."""
         patience = max(settings.CHP_POLL_SECONDS * 3, settings.CHP_HEARTBEAT_SECONDS)
-        busy = self._is_ready and not any(slot.is_free for slot in self.slots)
+        busy = any(slot.jobs for slot in self.slots) and not any(slot.is_free for slot in self.slots)
         return busy or time.monotonic() - self._looked_at < patience
 
     def _feed_watchdog(self) -> None:
@@ -165,15 +181,18 @@ class Supervisor:
                 self._attention.watch(slot)
                 self.slots.append(slot)
 
-    def _bury(self, slot: Slot, why: str, *, spent: bool = True, timed_out: bool = False) -> None:
-        """Give up a slot: see that nothing of it is left, and only then its jobs."""
+    def _bury(self, slot: Slot, why: str, *, spent: bool = True) -> None:
+        """Give up a slot: see that nothing of it is left, and only then its jobs.
+
+        Of a hand only the job that it was at is spent: those before had ended, those behind were not begun.
+        """
         slot.end_group()
+        why = slot.overdue or why
         for job in slot.jobs:
-            begun = slot.begun(job)
-            if timed_out and begun:
+            if slot.overdue and slot.is_at(job):
                 recovery.time_out(job, why)
             else:
-                recovery.lose(job, why, spent=spent and begun)
+                recovery.lose(job, why, spent=spent and slot.is_at(job))
         self._attention.forget(slot)
         self.slots.remove(slot)
         slot.dismiss()
@@ -182,10 +201,13 @@ class Supervisor:
         time.sleep(0 if slot.ready else START_PAUSE)
 
     def _enforce_deadlines(self) -> None:
+        """End slots that do not end by themselves. After an outage they may have but their ends to record."""
+        grace = settings.CHP_DEADLINE_GRACE_SECONDS
         for slot in list(self.slots):
-            if slot.jobs and time.monotonic() > slot.ends + DEADLINE_GRACE:
+            if slot.jobs and time.monotonic() > max(slot.ends, self._outage_at) + grace:
                 codes = ", ".join(job.code for job in slot.jobs)
-                self._bury(slot, f"its slot did not end {codes} by the deadline", timed_out=True)
+                slot.overdue = f"its slot did not end {codes} by the deadline"
+                self._bury(slot, slot.overdue)
 
     # --- looking for work ------------------------------------------------------------------------
     def _may_look(self) -> bool:
@@ -239,7 +261,7 @@ class Supervisor:
         try:
             slot.hear()
         except (EOFError, OSError):
-            slot.process.wait()
+            self._bury(slot, slot.last_words())
             return
         self._curious, self._pause = True, 0.0
         if not self._is_ready and all(one.ready for one in self.slots):
@@ -266,8 +288,7 @@ class Supervisor:
             else:
                 self._attention.forget(slot)
                 self.slots.remove(slot)
-                slot.dismiss()
-                slot.process.wait()
+                slot.leave()
         if self.worker is not None:
             with transaction.atomic():
                 Worker.objects.filter(pk=self.worker.pk).update(stopped_at=database_now())

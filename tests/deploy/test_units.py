@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 
 from chp_site.operations import OPERATIONS
 from tests.architecture.source import ROOT
@@ -65,6 +66,16 @@ def test_a_stop_lets_the_workers_jobs_end() -> None:
     hours, minutes = re.fullmatch(r"(\d+)h (\d+)min", values["TimeoutStopSec"]).groups()  # type: ignore[union-attr]
     assert values["KillMode"] == "mixed"
     assert int(hours) * 3600 + int(minutes) * 60 > max(operation.profile.timeout for operation in OPERATIONS)
+
+
+def test_the_worker_speaks_for_itself() -> None:
+    """Ready and alive by its own word; what it cannot help does not make it miss its watchdog."""
+    values = service("cresignsys-worker")
+    assert (values["Type"], values["NotifyAccess"]) == ("notify", "main")
+    (minutes,) = re.fullmatch(r"(\d+)min", values["WatchdogSec"]).groups()  # type: ignore[union-attr]
+    silence = settings.CHP_HEARTBEAT_SECONDS * settings.CHP_STALE_BEATS
+    assert int(minutes) * 60 > max(silence, 2 * settings.SQLITE_OPTIONS["timeout"])
+    assert "AF_UNIX" in values["RestrictAddressFamilies"].split()
 
 
 def test_an_operation_outlives_the_agents_listener() -> None:
