@@ -12,7 +12,7 @@ from typing import ClassVar
 from jobs.operation import Context, Result
 from jobs.profile import Category, Load, OnLost, Priority, Profile, SiteLock
 from jobs.states import Readiness, Status
-from tests.jobs.sample_operations import Sample, SampleChange, SampleLook, SamplePayload, _misbehave
+from tests.jobs.sample_operations import Sample, SampleChange, SampleLook, SamplePayload, misbehave
 
 # What the next run of a job does, by its key; "stop" is a checkpoint.
 BEHAVIOUR: dict[int, str] = {}
@@ -23,7 +23,7 @@ class _Behaving(Sample):
         how = BEHAVIOUR.get(context.job.pk, payload.how)
         if how == "stop":
             context.checkpoint("asked")
-        _misbehave(how)
+        misbehave(how, payload)
         return {"epoch": context.job.epoch}
 
 

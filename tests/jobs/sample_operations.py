@@ -226,4 +226,11 @@ _FAULTS: dict[str, Callable[[SamplePayload], None]] = {
     "hold_interpreter": _hold_interpreter,
 }
 
+
+def misbehave(how: str, payload: SamplePayload) -> None:
+    """Do what is asked for where that is a fault; nothing else."""
+    if how in _FAULTS:
+        _FAULTS[how](payload)
+
+
 OPERATIONS = (Sample, SampleChange, SampleLook, SampleBrief)
