@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db
 # What each question reads, in their order; jobs of a paused site by either index that begins with the site.
 INDEXES = (
     *("job_(by_status|held|closing)", "job_ended", "job_(turn|claim)", "job_later", "job_dependent"),
-    *("job_blocked", "job_behind", "job_(by_site|head)", "worker_alive"),
+    *("job_blocked|job_head", "job_behind", "job_(by_site|head)", "worker_alive"),
 )
 Asked = list[tuple[str, Any]]
 
