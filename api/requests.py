@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 from accounts.actor import Actor, actor_for
 from api.serializers import ChainedJobSerializer, JobSerializer, ReasonSerializer, WishSerializer
-from jobs import pipeline, waiting
+from jobs import chain, pipeline, waiting
 from jobs.exceptions import InvalidPayload, Refused
 from jobs.models import Job
 from jobs.profile import Priority
@@ -106,10 +106,15 @@ def _chain_of(request: Request) -> list[dict[str, Any]]:
     try:
         if not isinstance(request.data, list):
             raise ValidationError("A chain is a list of jobs.")
-        shapes = [ChainedJobSerializer(data=one) for one in request.data]
+        # No more than can be too many by one: a small body can hold a great many of them.
+        shapes = [ChainedJobSerializer(data=one) for one in request.data[: chain.MOST_JOBS + 1]]
         errors = {str(at): shape.errors for at, shape in enumerate(shapes) if not shape.is_valid()}
         if errors:
             raise ValidationError(errors)
+        chain.require_size(len(request.data))
+    except Refused as refusal:
+        pipeline.record_refusal(actor_of(request), JobRequest("", 0), refusal)
+        raise
     except (APIException, RequestDataTooBig) as error:
         _record(request, JobRequest("", 0), error)
         raise

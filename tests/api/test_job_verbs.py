@@ -8,6 +8,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from accounts.actor import operator
+from api import requests
 from audit.actions import Action
 from audit.models import AuditEntry
 from jobs import pipeline
@@ -262,3 +263,19 @@ def test_a_list_costs_the_same_however_long(cast: Cast) -> None:
     for _ in range(10):
         chain_of(cast.site, cast.read_only_site)
     assert queries() == few <= 16
+
+
+def test_of_a_body_of_very_many_jobs_only_the_first_are_looked_at(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A body that is small enough holds many thousand empty ones."""
+    looked: list[bool] = []
+    whole = requests.ChainedJobSerializer
+
+    def look(**more: Any) -> Any:
+        looked.append(True)
+        return whole(**more)
+
+    monkeypatch.setattr(requests, "ChainedJobSerializer", look)
+    answer = post(cast.owner, "jobs/chains/", [{}] * 10_000)
+    assert (answer.status_code, len(looked)) == (400, 51)
