@@ -90,7 +90,9 @@ def _all_old(chain: Collection[int], limit: datetime) -> bool:
 def _remove(keys: set[int], now: datetime) -> int:
     rows = Job.objects.filter(pk__in=keys, status__in=ENDED).select_for_update(of=("self",)).order_by("pk")
     jobs = list(rows.only("pk", "idempotency_key", "fingerprint"))
-    if not jobs:
+    # Looked at again with the rows locked: one may have been retried meanwhile, or another wait for it now.
+    # The next pass decides anew.
+    if not jobs or len(jobs) < len(keys) or _relatives(keys) - keys:
         return 0
     gone = [job.pk for job in jobs]
     used = [

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
@@ -158,3 +158,24 @@ def _queries() -> int:
     with CaptureQueriesContext(connection) as captured:
         assert prune.prune() == 1
     return len(captured)
+
+
+def test_a_job_that_came_back_meanwhile_stays(cast: Cast) -> None:
+    """Between the look and the lock of the rows one of a chain was retried: nothing of it goes."""
+    jobs = _chain(cast)
+    for job in jobs:
+        moved(job, Status.RUNNING)
+        moved(job, Status.FAILED if job is jobs[2] else Status.SUCCESS)
+        _age(job, 31)
+    pipeline.retry(ROOT, jobs[2].pk, "again")
+    with transaction.atomic():
+        assert prune._remove({job.pk for job in jobs}, database_now()) == 0
+    assert _left() == {job.pk for job in jobs}
+
+
+def test_a_job_that_is_waited_for_meanwhile_stays(cast: Cast) -> None:
+    old = _ended(cast, 31)
+    submitted(cast.site, "SAMPLE_LOOK", after=(old.code,))
+    with transaction.atomic():
+        assert prune._remove({old.pk}, database_now()) == 0
+    assert old.pk in _left()
