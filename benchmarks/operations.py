@@ -3,7 +3,7 @@
 import os
 from dataclasses import replace
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from accounts.roles import Right
 from benchmarks.installation import ORDINARY
@@ -14,12 +14,6 @@ from sites.models import Site
 
 # Under the peer harness a job writes the harness's record, as the peers' jobs do; else one of ours.
 RECORDS = import_module("pb.jobs" if "PB_RECORD" in os.environ else "benchmarks.records")
-
-
-# An engine that knows no brief work has no such field.
-BRIEF: dict[str, Any] = (
-    {"brief": ORDINARY not in os.environ} if "brief" in Profile.__dataclass_fields__ else {}
-)
 
 
 class NumberPayload(Payload):
@@ -59,7 +53,7 @@ class BenchNoop(Bench):
     name: ClassVar[str] = "BENCH_NOOP"
     title: ClassVar[str] = "benchmark"
     payload: ClassVar[type[Payload]] = NumberPayload
-    profile: ClassVar[Profile] = replace(Bench.profile, **BRIEF)
+    profile: ClassVar[Profile] = replace(Bench.profile, brief=ORDINARY not in os.environ)
 
     def run(self, context: Context, payload: NumberPayload) -> Result:
         RECORDS.noop(payload.number)
