@@ -56,4 +56,5 @@ class ServerFilter(admin.SimpleListFilter):
     def queryset(self, request: HttpRequest, queryset: QuerySet[Job]) -> QuerySet[Job]:
         """Give the jobs on the chosen server."""
         chosen = self.value() or ""
-        return queryset.filter(server_id=int(chosen)) if chosen.isascii() and chosen.isdecimal() else queryset
+        is_key = chosen.isascii() and chosen.isdecimal() and int(chosen) < 2**63
+        return queryset.filter(server_id=int(chosen)) if is_key else queryset

@@ -315,3 +315,8 @@ def test_lists_cost_the_same_however_long(cast: Cast, staff: Client) -> None:
     for _ in range(10):
         grow()
     assert [queries_of(staff, path) for path in (LIST, "/admin/jobs/worker/")] == few
+
+
+@pytest.mark.parametrize("server", ["9" * 30, "-1", "x", "", "١"])
+def test_an_odd_server_in_the_address_is_no_error(staff: Client, server: str) -> None:
+    assert staff.get("/admin/jobs/job/", {"server": server}).status_code == 200
