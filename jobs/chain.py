@@ -14,13 +14,18 @@ def ordered(requests: Sequence[JobRequest]) -> list[JobRequest]:
 
     Raises Invalid for a label that is missing, unknown or used twice, and for a circle, with its path.
     """
-    if not 1 <= len(requests) <= MOST_JOBS:
-        raise Invalid(f"A chain has from 1 to {MOST_JOBS} jobs; this one has {len(requests)}.")
+    require_size(len(requests))
     labelled = _labelled(requests)
     done: list[JobRequest] = []
     for request in requests:
         _visit(request, labelled, done, ())
     return done
+
+
+def require_size(many: int) -> None:
+    """Raise Invalid for a chain of nothing, or of too many jobs."""
+    if not 1 <= many <= MOST_JOBS:
+        raise Invalid(f"A chain has from 1 to {MOST_JOBS} jobs; this one has {many}.")
 
 
 def labels_of(request: JobRequest) -> list[str]:

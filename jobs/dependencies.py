@@ -14,6 +14,11 @@ from jobs.states import SATISFIED, Readiness, Status
 Causes = dict[int, int]
 
 
+def named_for(job: Job, other: Job) -> str:
+    """Give how another job is called in what the customer of this one reads: never another tenant's code."""
+    return other.code if other.customer_id == job.customer_id else "a job of another customer"
+
+
 def descendants(parents: Collection[int]) -> list[Job]:
     """Give all jobs that wait, directly or not, for these; one query where there are none."""
     found: set[int] = set()

@@ -18,7 +18,18 @@ from accounts.actor import Actor
 from audit import trail
 from audit.actions import Action
 from audit.clock import database_now
-from jobs import authorization, bell, chain, events, gates, plan, readiness, registry, transitions
+from jobs import (
+    authorization,
+    bell,
+    chain,
+    dependencies,
+    events,
+    gates,
+    plan,
+    readiness,
+    registry,
+    transitions,
+)
 from jobs.events import Line
 from jobs.exceptions import (
     ApprovalRequired,
@@ -35,7 +46,7 @@ from jobs.models import EventType, Job, JobDependency, Plan, UsedKey, job_id_of
 from jobs.operation import Intention, Operation, Payload
 from jobs.policies import Policy, policy_of
 from jobs.profile import Priority
-from jobs.queries import job_visible_to
+from jobs.queries import job_visible_to, jobs_visible_to
 from jobs.request import JobRequest, digest, require_bounds, validated_payload
 from jobs.states import SATISFIED, Readiness, Status, may_move
 from jobs.transitions import Move
@@ -116,6 +127,9 @@ def submit_chain(actor: Actor, requests: Sequence[JobRequest]) -> list[Submissio
             for one in accepted:
                 current = one.request
                 made[id(one.request)] = _create(one, held, requests, made)
+            # The last statement: who has the head of the trail waits for no other lock any more.
+            created = [(one, made[id(one.request)]) for one in accepted if made[id(one.request)].created]
+            trail.record(*[entry for one, new in created for entry in _entries(one, new.job)])
             return [made[id(request)] for request in requests]
     except Refused as refusal:
         refusal.position = next((at for at, one in enumerate(requests) if one is current), None)
@@ -194,7 +208,7 @@ def _retry(actor: Actor, job: Job, reason: str) -> Move:
     if job.status == Status.ORPHANED and not actor.may_operate:
         raise Forbidden(f"Only staff may decide what becomes of {job.code}; ask the hosting company.")
     if job.status not in (Status.FAILED, Status.ORPHANED):
-        raise WrongState(_why_not_again(job))
+        raise WrongState(_why_not_again(actor, job))
     if operation.needs_plan:
         raise ApprovalRequired(
             f"{job.code} ran with an approval that served one run. Ask for the {operation.title} again; "
@@ -204,9 +218,11 @@ def _retry(actor: Actor, job: Job, reason: str) -> Move:
     return Move(job, Status.QUEUED, Line(EventType.RETRY, reason), actor.label, actor.kind, values)
 
 
-def _why_not_again(job: Job) -> str:
+def _why_not_again(actor: Actor, job: Job) -> str:
     if job.status == Status.CANCELLED and job.cancelled_with is not None:
-        return f"{job.code} was called off with {job.cancelled_with.code}; retry that one, and it comes back."
+        seen = jobs_visible_to(actor).filter(pk=job.cancelled_with.pk).exists()
+        cause = job.cancelled_with.code if seen else "a job of another customer"
+        return f"{job.code} was called off with {cause}; retry that one, and it comes back."
     return f"{job.code} is {job.get_status_display()}; only a failed or orphaned job can be retried."
 
 
@@ -305,11 +321,11 @@ def _create(
         if winner is None:
             raise
         return Submission(winner, created=False)
-    waits = f", after {', '.join(parent.code for parent in parents)}" if parents else ""
+    names = ", ".join(dependencies.named_for(job, parent) for parent in parents)
+    waits = f", after {names}" if parents else ""
     events.append(job, [Line(EventType.CREATED, f"asked for by {accepted.actor.label}{waits}")], now)
     if job.readiness == Readiness.READY:
         bell.ring()
-    trail.record(*_entries(accepted, job))
     return Submission(job, created=True)
 
 

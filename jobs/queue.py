@@ -268,7 +268,7 @@ class _Choice:
     def _lock(self, picked: dict[Candidate, int]) -> None:
         """Lock the gates and rows of what was picked; let go of what somebody else holds or has changed.
 
-        Whoever holds a gate rings the bell when its work on the site is done.
+        What is passed over so is looked at again at the next look, at the latest the next poll.
         """
         self.gates |= gates.lock((one.site_id for one in picked if one.needs_gate), only_free=True)
         wanted = [one for one in picked if not one.needs_gate or self._is_let_in(one)]

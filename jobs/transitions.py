@@ -198,7 +198,9 @@ def _make(moves: list[Move], held: Gates, now: datetime) -> list[_Made]:
     readiness.leave_line(left_line, held)
     queued = [one.move.job for one in made if one.move.to == Status.QUEUED]
     get_in_line(queued, held, now)
-    if queued or any(job.lock != SiteLock.NONE for job in left_site):
+    # Whoever was called off may have made room for the next of its kind.
+    passed_on = any(one.origin == Status.QUEUED and one.move.to in ENDED for one in made)
+    if queued or passed_on or any(job.lock != SiteLock.NONE for job in left_site):
         bell.ring()
     return made
 
@@ -296,8 +298,9 @@ def _follow(made: list[_Made], family: list[Job], held: Gates, now: datetime) ->
 
 def called_off(job: Job, root: Job, by: str, by_kind: str) -> Move:
     """Give the move of a queued job that waits for one which has failed or was called off."""
-    message = f"called off with {root.code}, which it waits for and which is {root.status}"
-    line = Line(EventType.CANCELLED, message, Level.WARNING, {"parent": root.code})
+    name = dependencies.named_for(job, root)
+    message = f"called off with {name}, which it waits for and which is {root.status}"
+    line = Line(EventType.CANCELLED, message, Level.WARNING, {"parent": name})
     values = {"cancelled_with_id": root.pk, "error_code": "parent_ended", "error_message": message}
     return Move(job, Status.CANCELLED, line, by, by_kind, values)
 
@@ -308,12 +311,16 @@ def _consequences(one: _Made, family: list[Job], parents: dict[int, set[int]]) -
     if to in _ENDING:
         off = dependencies.to_call_off(root, family, parents)
         return [called_off(job, root, by.by, by.by_kind) for job in off]
-    line = Line(EventType.RETRY, f"revived with {root.code}, which is {to}", data={"parent": root.code})
     values = {"error_code": "", "error_message": ""}
     back, causes = dependencies.to_revive(root, family, parents)
     for job_id, cause in causes.items():
         Job.objects.filter(pk=job_id, status=Status.CANCELLED).update(cancelled_with_id=cause)
-    return [Move(job, Status.QUEUED, line, by.by, by.by_kind, values) for job in back]
+    return [Move(job, Status.QUEUED, _revived(job, root), by.by, by.by_kind, values) for job in back]
+
+
+def _revived(job: Job, root: Job) -> Line:
+    name = dependencies.named_for(job, root)
+    return Line(EventType.RETRY, f"revived with {name}, which is {root.status}", data={"parent": name})
 
 
 def _tell(made: list[_Made], now: datetime) -> None:

@@ -8,6 +8,7 @@ from django.conf import settings
 
 from audit.clock import database_now
 from jobs import pauses
+from jobs.dependencies import named_for
 from jobs.limits import Room, room
 from jobs.models import Job, JobDependency, Pause, Worker
 from jobs.pauses import Paused
@@ -82,13 +83,18 @@ def _reason(job: Job, facts: _Facts) -> str:
         return f"due at {job.scheduled_at:%Y-%m-%d %H:%M:%S} UTC{because}"
     if job.readiness == Readiness.PARENT:
         parent = facts.parents.get(job.pk)
-        return f"waits for {parent.code} ({parent.job_type}, {parent.status})" if parent else "next in turn"
+        return _waits_for(job, parent) if parent else "next in turn"
     pause = facts.paused.holding(job.job_type, job.server_id, job.site_id)
     if pause is not None:
         return _held_back(pause)
     if job.job_type not in facts.known:
         return f"no live worker knows type {job.job_type}" if facts.known else "no live worker"
     return _behind(job, facts) or facts.room.reason_against(job) or "next in turn"
+
+
+def _waits_for(job: Job, parent: Job) -> str:
+    what = f" ({parent.job_type}, {parent.status})" if parent.customer_id == job.customer_id else ""
+    return f"waits for {named_for(job, parent)}{what}"
 
 
 def _held_back(pause: Pause) -> str:

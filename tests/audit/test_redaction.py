@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from audit import masking
+from audit.plain_data import DATA_LIMIT, _Walk
 from audit.redaction import clean_data, clean_text, mask_secrets, register_secret
 from tests.vectors import HOSTILE_TEXTS, NUMBERS, TEN_MEGABYTES
 
@@ -331,3 +332,15 @@ def test_registered_secret_never_comes_out(before: str, after: str, limit: int) 
     register_secret(SECRET)
     assert SECRET not in clean_text(before + SECRET + after, limit)
     assert SECRET not in json.dumps(clean_data({before: [SECRET, after]}), ensure_ascii=False)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["worker", "place", "from", "to", "password", "api_key", "a b", "é", "x" * 120]),
+        st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.text(max_size=120) | st.floats(),
+        max_size=14,
+    )
+)
+def test_a_short_record_is_cleaned_as_any_other_data(record: dict[str, object]) -> None:
+    """The short way and the walk give the same."""
+    assert repr(clean_data(record)) == repr(_Walk(DATA_LIMIT).item(record, 0))

@@ -1,6 +1,8 @@
 """Jobs that wait for others: cascade, revival, chains in one call, circles."""
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from accounts.actor import actor_for, operator
 from audit.models import AuditEntry
@@ -19,7 +21,7 @@ ROOT = operator("root")
 TYPES = ["SAMPLE", "SAMPLE_LOOK", "SAMPLE_CHANGE"]
 
 
-def _chain(cast: Cast, *links: tuple[str, str], actor: object = ROOT) -> list[Job]:
+def _chain(cast: Cast, *links: tuple[str, str]) -> list[Job]:
     """Submit looks at our site: each link is (label, what it waits for, separated by spaces)."""
     requests = [
         JobRequest("SAMPLE_LOOK", cast.site.pk, label=label, after=tuple(after.split()))
@@ -208,3 +210,31 @@ def test_many_members_release_what_waits_for_them_once(cast: Cast) -> None:
     _run(last, Status.SUCCESS)
     assert JobEvent.objects.filter(job=last, event_type=EventType.CLAIMED).count() == 1
     assert recovery.mend() == 0
+
+
+def test_another_tenants_job_is_named_nowhere_that_a_customer_reads(cast: Cast) -> None:
+    """Rule 16: only staff can chain across customers; the codes stay with whom they belong to."""
+    theirs = submitted(cast.foreign_site)
+    ours = submitted(cast.site, after=(theirs.code,))
+    told = [waiting.explain([ours])[ours.pk]]
+    _run(theirs, Status.FAILED)
+    pipeline.retry(ROOT, theirs.pk, "again")
+    pipeline.cancel(ROOT, theirs.pk, "no")
+    ours.refresh_from_db()
+    with pytest.raises(WrongState) as refused:
+        pipeline.retry(actor_for(cast.owner, "panel"), ours.pk, "please")
+    lines = JobEvent.objects.filter(job=ours)
+    told += [ours.error_message, str(refused.value), *(f"{line.message} {line.data}" for line in lines)]
+    assert len(told) >= 7
+    assert [text for text in told if theirs.code in text] == []
+
+
+def test_a_chain_writes_the_trail_once_and_last(cast: Cast) -> None:
+    """Lock order: with the head of the trail held no other lock is waited for."""
+    with CaptureQueriesContext(connection) as captured:
+        _chain(cast, ("a", ""), ("b", "a"), ("c", "b"))
+    statements = [query["sql"] for query in captured if "RELEASE" not in query["sql"]]
+    about_head = [number for number, sql in enumerate(statements) if "audit_audithead" in sql]
+    after_head = statements[about_head[0] :]
+    assert len(about_head) == 2
+    assert [sql for sql in after_head if "jobs_" in sql and "audit_auditentry" not in sql] == []

@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from accounts.actor import operator
 from audit import clock
 from audit.clock import database_now
-from jobs import pipeline, recovery
+from jobs import bell, pipeline, recovery
 from jobs.models import Job, SiteGate
 from jobs.profile import Priority
 from jobs.queue import claim, get_due_in_line
@@ -143,6 +143,17 @@ def _queries_of_a_round(cast: Cast) -> int:
         (taken,) = claim(worker(), range(1), ["SAMPLE"])
         moved(taken, Status.SUCCESS)
     return len(captured)
+
+
+def test_who_is_called_off_and_makes_room_wakes_the_workers(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rung: list[bool] = []
+    first, second = submitted(cast.site), submitted(cast.site)
+    monkeypatch.setattr(bell, "ring", lambda: rung.append(True))
+    pipeline.cancel(ROOT, first.pk, "not needed")
+    assert _stands(second) == (Readiness.READY, None)
+    assert rung
 
 
 @pytest.mark.parametrize("counts", [{"exclusive": 2}, {"exclusive": 1, "mutating": 1, "shared": 1}])
