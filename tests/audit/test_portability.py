@@ -37,6 +37,7 @@ def test_golden_trail_that_is_altered_does_not_verify(trail_files: Path) -> None
 
 
 def test_trail_dumped_here_verifies_on_sqlite(other_database: Path) -> None:
+    """Queue J2."""
     for name, text in HOSTILE_TEXTS.items():
         write(1, tenant=name, reason=text, data={text: [1 / 3, text]})
     dump = other_database / "dump.json"

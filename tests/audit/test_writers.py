@@ -47,6 +47,7 @@ def test_database_of_the_tests_can_be_shared_by_processes() -> None:
 
 
 def test_eight_processes_write_one_chain_without_a_gap() -> None:
+    """Queue J1."""
     AuditHead.objects.all().delete()  # the hardest start: nothing there yet to lock
     children = [started(write_each) for _ in range(WRITERS)]
     codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
@@ -56,6 +57,7 @@ def test_eight_processes_write_one_chain_without_a_gap() -> None:
 
 
 def test_writer_killed_in_mid_write_leaves_a_whole_chain() -> None:
+    """Queue J4."""
     for _ in range(4):
         child = started(write_for_ever)
         time.sleep(0.15)
