@@ -76,8 +76,9 @@ def answer_with(request: Request, job: Job) -> Response:
 def context_of(request: Request, jobs: Iterable[Job]) -> dict[str, Any]:
     """Give what the serializer tells of jobs besides their rows, read for a whole page at once."""
     page = list(jobs)
-    related = related_to(page, actor_of(request))
-    return {"request": request, "waiting": waiting.explain(page), "related": related}
+    actor = actor_of(request)
+    related = related_to(page, actor)
+    return {"request": request, "waiting": waiting.explain(page, actor), "related": related}
 
 
 def _common(wish: Mapping[str, Any], key: str) -> dict[str, Any]:

@@ -27,7 +27,7 @@ def data_of(job: Job, actor: Actor | None = None) -> dict[str, Any]:
 
 def data_of_all(jobs: Sequence[Job], actor: Actor | None = None) -> list[dict[str, Any]]:
     """Give jobs as plain data. The number of queries does not depend on how many they are."""
-    reasons, related = waiting.explain(jobs), related_to(jobs, actor)
+    reasons, related = waiting.explain(jobs, actor), related_to(jobs, actor)
     return [_data(job, reasons.get(job.pk), related[job.pk]) for job in jobs]
 
 
@@ -78,7 +78,7 @@ def text_of(job: Job, actor: Actor | None = None) -> str:
             ("Server", job.server),
             ("Status", job.status),
             ("Means", SENTENCES[Status(job.status)]),
-            ("Waiting", waiting.explain([job]).get(job.pk)),
+            ("Waiting", waiting.explain([job], actor).get(job.pk)),
             ("Waits for", named(related.parents)),
             ("Awaited by", named(related.dependents)),
             ("Called off", f"with {named([related.called_off_with])}" if related.called_off_with else ""),
@@ -103,9 +103,9 @@ def list_text(jobs: Sequence[Job]) -> str:
     return table(*_fitted(["JOB", "TYPE", "SITE", "STATUS", "PRIORITY"], rows))
 
 
-def waiting_text(jobs: Sequence[Job]) -> str:
+def waiting_text(jobs: Sequence[Job], actor: Actor) -> str:
     """Give queued jobs with, below each, why it does not run."""
-    reasons = waiting.explain(jobs)
+    reasons = waiting.explain(jobs, actor)
     rows = [[job.code, job.job_type, str(job.site or ""), job.priority_name] for job in jobs]
     lines = table(*_fitted(["JOB", "TYPE", "SITE", "PRIORITY"], rows)).splitlines()
     told = [_indented(reasons.get(job.pk) or "next in turn") for job in jobs]

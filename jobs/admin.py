@@ -165,7 +165,7 @@ class JobAdmin(ReadOnlyAdmin):
         """Work out the waiting reasons of the page at once."""
         page = super().get_changelist_instance(request)
         jobs: list[Any] = list(page.result_list)
-        reasons = waiting.explain(jobs)
+        reasons = waiting.explain(jobs, actor_of(request))
         for job in jobs:
             job.waiting_reason = reasons.get(job.pk, "")
         page.result_list = jobs
@@ -175,7 +175,7 @@ class JobAdmin(ReadOnlyAdmin):
     def waits_because(self, job: Job) -> str:
         """Say why it is not running."""
         known: str | None = getattr(job, "waiting_reason", None)
-        return waiting.explain([job]).get(job.pk, "") if known is None else known
+        return waiting.explain([job], system("admin")).get(job.pk, "") if known is None else known
 
     @admin.display(description="site")
     def site_link(self, job: Job) -> str:

@@ -91,16 +91,16 @@ def decision_page(request: HttpRequest, verb: str) -> HttpResponse:
         "title": chosen.title,
         "verb": chosen,
         "form": form,
-        "lines": [(job, reason_why(job)) for job in jobs],
+        "lines": [(job, reason_why(job, actor_of(request))) for job in jobs],
         "evidence": _evidence(jobs) if verb == "resolve" else [],
         "opts": Job._meta,
     }
     return TemplateResponse(request, "admin/jobs/job/decide.html", context)
 
 
-def reason_why(job: Job) -> str:
+def reason_why(job: Job, actor: Actor) -> str:
     """Say what is known of why a job stands as it stands."""
-    return waiting.explain([job]).get(job.pk) or job.error_message
+    return waiting.explain([job], actor).get(job.pk) or job.error_message
 
 
 def _chosen(request: HttpRequest) -> list[Job]:

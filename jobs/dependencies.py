@@ -14,9 +14,12 @@ from jobs.states import SATISFIED, Readiness, Status
 Causes = dict[int, int]
 
 
+OF_ANOTHER = "a job of another customer"
+
+
 def named_for(job: Job, other: Job) -> str:
     """Give how another job is called in what the customer of this one reads: never another tenant's code."""
-    return other.code if other.customer_id == job.customer_id else "a job of another customer"
+    return other.code if other.customer_id == job.customer_id else OF_ANOTHER
 
 
 def descendants(parents: Collection[int]) -> list[Job]:

@@ -221,7 +221,7 @@ def _retry(actor: Actor, job: Job, reason: str) -> Move:
 def _why_not_again(actor: Actor, job: Job) -> str:
     if job.status == Status.CANCELLED and job.cancelled_with is not None:
         seen = jobs_visible_to(actor).filter(pk=job.cancelled_with.pk).exists()
-        cause = job.cancelled_with.code if seen else "a job of another customer"
+        cause = job.cancelled_with.code if seen else dependencies.OF_ANOTHER
         return f"{job.code} was called off with {cause}; retry that one, and it comes back."
     return f"{job.code} is {job.get_status_display()}; only a failed or orphaned job can be retried."
 

@@ -6,15 +6,17 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 
+from accounts.actor import Actor
 from audit.clock import database_now
 from jobs import pauses
-from jobs.dependencies import named_for
+from jobs.dependencies import OF_ANOTHER
 from jobs.limits import Room, room
 from jobs.models import Job, JobDependency, Pause, Worker
 from jobs.pauses import Paused
 from jobs.profile import SiteLock
 from jobs.readiness import blocker_of, closers_of
 from jobs.states import HEADS, SATISFIED, Readiness, Status
+from sites.queries import SEES_ALL
 
 # A worker that has missed this many beats is not counted as alive.
 MISSED_BEATS = 4
@@ -32,14 +34,18 @@ class _Facts:
     closing: list[Job]
     parents: dict[int, Job]
     heads: Heads
+    sees_all: bool
 
 
-def explain(jobs: Iterable[Job]) -> dict[int, str]:
-    """Give the waiting reason of each queued job among these, by its key. A constant number of queries."""
+def explain(jobs: Iterable[Job], actor: Actor | None = None) -> dict[int, str]:
+    """Give the waiting reason of each queued job among these, by its key. A constant number of queries.
+
+    A job of another customer is named only to an actor who sees all of them.
+    """
     queued = [job for job in jobs if job.status == Status.QUEUED]
     if not queued:
         return {}
-    facts = _facts(queued)
+    facts = _facts(queued, sees_all=actor is not None and actor.kind in SEES_ALL)
     return {job.pk: _reason(job, facts) for job in queued}
 
 
@@ -49,7 +55,7 @@ def live_workers(now: datetime) -> "list[Worker]":
     return list(Worker.objects.filter(stopped_at=None, polled_at__gte=now - silence))
 
 
-def _facts(queued: list[Job]) -> _Facts:
+def _facts(queued: list[Job], *, sees_all: bool) -> _Facts:
     now = database_now()
     shut = {
         job.site_id for job in queued if job.readiness in (Readiness.SITE, Readiness.BEHIND) and job.site_id
@@ -62,6 +68,7 @@ def _facts(queued: list[Job]) -> _Facts:
         closing=list(closers_of(shut).select_related("site").order_by("pk")) if shut else [],
         parents=_open_parents([job.pk for job in queued if job.readiness == Readiness.PARENT]),
         heads=_heads({job.site_id for job in queued if job.readiness == Readiness.BEHIND and job.site_id}),
+        sees_all=sees_all,
     )
 
 
@@ -83,7 +90,7 @@ def _reason(job: Job, facts: _Facts) -> str:
         return f"due at {job.scheduled_at:%Y-%m-%d %H:%M:%S} UTC{because}"
     if job.readiness == Readiness.PARENT:
         parent = facts.parents.get(job.pk)
-        return _waits_for(job, parent) if parent else "next in turn"
+        return _waits_for(job, parent, facts) if parent else "next in turn"
     pause = facts.paused.holding(job.job_type, job.server_id, job.site_id)
     if pause is not None:
         return _held_back(pause)
@@ -92,9 +99,10 @@ def _reason(job: Job, facts: _Facts) -> str:
     return _behind(job, facts) or facts.room.reason_against(job) or "next in turn"
 
 
-def _waits_for(job: Job, parent: Job) -> str:
-    what = f" ({parent.job_type}, {parent.status})" if parent.customer_id == job.customer_id else ""
-    return f"waits for {named_for(job, parent)}{what}"
+def _waits_for(job: Job, parent: Job, facts: _Facts) -> str:
+    if parent.customer_id != job.customer_id and not facts.sees_all:
+        return f"waits for {OF_ANOTHER}"
+    return f"waits for {parent.code} ({parent.job_type}, {parent.status})"
 
 
 def _held_back(pause: Pause) -> str:

@@ -58,7 +58,7 @@ def resolve(command: HostingCommand, actor: Actor, options: Options) -> Any:
     if not options["reason"].strip():
         raise bad_usage("--outcome needs --reason: say what was found; it is kept in the audit trail.")
     job = _decided(actor, job, Decision(options["outcome"]), options["reason"])
-    say(command, options, _line(job))
+    say(command, options, _line(job, actor))
     return data_of(job, actor)
 
 
@@ -72,7 +72,7 @@ def _each(command: HostingCommand, actor: Actor, options: Options, decide: Decid
     """Decide every job by itself. A refusal is told and makes the exit code; the others are done."""
     if len(options["jobs"]) == 1:
         job = decide(actor, one_job(actor, options["jobs"][0]).pk, options["reason"])
-        say(command, options, _line(job))
+        say(command, options, _line(job, actor))
         return data_of(job, actor)
     told, refused = [], False
     for code in dict.fromkeys(options["jobs"]):
@@ -83,7 +83,7 @@ def _each(command: HostingCommand, actor: Actor, options: Options, decide: Decid
             refused = True
             told.append({"job": code, "error": _refusal(command, options, error, before)})
         else:
-            say(command, options, _line(job))
+            say(command, options, _line(job, actor))
             told.append(data_of(job, actor))
     if refused:
         if options["as_json"]:
@@ -101,10 +101,10 @@ def _refusal(command: HostingCommand, options: Options, error: Exception, before
     return {"code": str(getattr(error, "code", "refused")), "message": str(error)}
 
 
-def _line(job: Job) -> str:
+def _line(job: Job, actor: Actor) -> str:
     match job.status:
         case Status.QUEUED:
-            after = f"; {waiting.explain([job])[job.pk]}"
+            after = f"; {waiting.explain([job], actor)[job.pk]}"
         case Status.CANCEL_REQUESTED:
             after = "; it stops at its next checkpoint"
         case Status.RESOLVED | Status.FAILED:

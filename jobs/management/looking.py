@@ -55,7 +55,7 @@ def list_jobs(command: HostingCommand, actor: Actor, options: Options) -> Any:
     shown = [job for job in page[:limit] if since is None or job.created_at >= since]
     if options["as_json"]:
         return data_of_all(shown, actor)
-    command.stdout.write(waiting_text(shown) if options["waiting"] else list_text(shown))
+    command.stdout.write(waiting_text(shown, actor) if options["waiting"] else list_text(shown))
     if more and len(shown) == limit:
         command.stdout.write(f"There are more: --after {shown[-1].code}")
     return None

@@ -36,7 +36,7 @@ def jobs(request: HttpRequest) -> HttpResponse:
     page = page_of(request, found)
     context = {
         "page": page,
-        "waiting": waiting.explain(page.rows),
+        "waiting": waiting.explain(page.rows, actor),
         "statuses": Status.choices,
         "status": status,
         "site_id": site_id,
@@ -96,7 +96,7 @@ def _progress(actor: Actor, shown: Job) -> dict[str, Any]:
     return {
         "job": shown,
         "sentence": SENTENCES[Status(shown.status)],
-        "waiting_reason": waiting.explain([shown]).get(shown.pk, ""),
+        "waiting_reason": waiting.explain([shown], actor).get(shown.pk, ""),
         "events": lines,
         "has_earlier_events": earlier,
         "facts": results.facts_of(shown),

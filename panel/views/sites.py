@@ -51,7 +51,7 @@ def site(request: HttpRequest, site_id: int) -> HttpResponse:
         "last_verified": last_verified(shown),
         "backups": backups,
         "jobs": jobs,
-        "waiting": waiting.explain(jobs),
+        "waiting": waiting.explain(jobs, actor),
         "offers": offers.offers_on(actor, shown),
         "verifiable": offers.verifiable(backups),
         "restorable": offers.restorable(backups),

@@ -369,7 +369,7 @@ class Engine(RuleBasedStateMachine):
             case "LATER" if twin.scheduled_at > self.now:
                 assert sentence.startswith("due at ")
             case "PARENT":
-                assert sentence.startswith("waits for JOB-")
+                assert sentence.startswith(("waits for JOB-", "waits for a job of another customer"))
             case "SITE" | "BEHIND" if not paused and Worker.objects.exists() and "worker" not in sentence:
                 assert sentence.startswith(("behind JOB-", "blocked by ORPHANED JOB-"))
             case _:

@@ -27,6 +27,8 @@ INDEXES = (
     *("job_(by_status|held|closing)", "job_ended", "job_(turn|claim)", "job_later", "job_dependent"),
     *("job_blocked|job_head", "job_behind", "job_(by_site|head)", "worker_alive"),
 )
+# PostgreSQL chooses by what its tables held lately; along these it would read every job there is.
+EVERY_JOB = r"Seq Scan on jobs_job|SCAN jobs_job$|jobs_job_pkey|job_by_(customer|type)"
 Asked = list[tuple[str, Any]]
 
 
@@ -109,5 +111,5 @@ def test_the_number_of_queries_is_constant_and_each_reads_an_index(cast: Cast) -
     counts = [(sql, params) for sql, params in many if "jobs_job" in sql or "jobs_worker" in sql]
     for (sql, params), index in zip(counts, INDEXES, strict=True):
         plan = plan_of(sql, params)
-        assert re.search(index, plan), (sql, plan)
-        assert not re.search("Seq Scan on jobs_job|SCAN jobs_job$", plan, re.MULTILINE), (sql, plan)
+        assert re.search("Index" if connection.vendor == "postgresql" else index, plan), (sql, plan)
+        assert not re.search(EVERY_JOB, plan, re.MULTILINE), (sql, plan)
