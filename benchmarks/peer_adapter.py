@@ -24,7 +24,6 @@ KINDS = {"future": "scheduled", "lowprio": "lowprio", "finished": "finished", "b
 # What the documentation offers for the least delay, and no line per job, as the peers have it.
 BEST = {
     "CHP_LOG_LEVEL": "WARNING",
-    "CHP_POLL_SECONDS": "0.05",
     "MAX_WORKERS": installation.MOST_AT_ONCE,
 }
 # Measure E: a beat a second, silence of four is a lost worker, as the peers that have beats are set.
@@ -46,7 +45,7 @@ class Chp(DjangoAdapter):
     backlog_kinds = ("future", "lowprio")
     notes = {  # noqa: RUF012
         "default": "2 slots, poll 2 s, a log line per job",
-        "best": "poll 0.05 s, log level WARNING, MAX_WORKERS 64; E: beat 1 s, lost after 4 s; the no-op "
+        "best": "log level WARNING, MAX_WORKERS 64; E: beat 1 s, lost after 4 s; the no-op "
         "is brief work; option ordinary=1: it is not",
     }
     _recovery = False

@@ -7,13 +7,18 @@ an ancestor of a job that is there already: rows alone can form no circle.
 
 from collections.abc import Collection, Iterable
 
+from django.db import connection
+
+from jobs import statements
 from jobs.models import Job, JobDependency
+from jobs.statements import among
 from jobs.states import SATISFIED, Readiness, Status
 
 # Which job each one was called off with.
 Causes = dict[int, int]
 
 
+_CHILDREN = "SELECT job_id FROM jobs_jobdependency WHERE parent_id {which}"
 OF_ANOTHER = "a job of another customer"
 
 
@@ -27,10 +32,17 @@ def descendants(parents: Collection[int]) -> list[Job]:
     found: set[int] = set()
     level = set(parents)
     while level:
-        children = JobDependency.objects.filter(parent_id__in=level).values_list("job_id", flat=True)
-        level = set(children) - found
+        level = _children(level) - found
         found |= level
     return list(Job.objects.filter(pk__in=found).select_related("customer")) if found else []
+
+
+def _children(parents: Collection[int]) -> set[int]:
+    """Give the jobs that wait for one of these. On the way of every job, which mostly has none."""
+    which, values = among(parents)
+    with connection.cursor() as cursor:
+        statements.run(cursor, _CHILDREN.format(which=which), values)
+        return {key for (key,) in cursor.fetchall()}
 
 
 def ancestry(family: Iterable[Job]) -> dict[int, set[int]]:

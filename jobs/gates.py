@@ -4,12 +4,16 @@ from collections.abc import Iterable
 
 from django.db import connection
 
+from jobs import statements
 from jobs.conflicts import must_wait
 from jobs.models import SiteGate
 from jobs.profile import SiteLock
+from jobs.statements import Columns, among
 from jobs.states import CLOSING
 
 Gates = dict[int, SiteGate]
+_GATE = Columns(SiteGate)
+_PASSING = "FOR UPDATE SKIP LOCKED"
 _CLOSING = ", ".join(f"'{status.value}'" for status in CLOSING)
 _COUNT = f"""
     (SELECT COUNT(*) FROM jobs_job WHERE site_id = jobs_sitegate.site_id AND status IN ({_CLOSING}) AND {{}})
@@ -63,8 +67,12 @@ def recount(held: Gates, site_ids: Iterable[int | None]) -> None:
 
 
 def _locked(site_ids: list[int], *, only_free: bool) -> Gates:
-    rows = SiteGate.objects.select_for_update(skip_locked=only_free).filter(pk__in=site_ids).order_by("pk")
-    return {gate.pk: gate for gate in rows}
+    which, values = among(site_ids)
+    locking = "" if connection.vendor != "postgresql" else _PASSING if only_free else "FOR UPDATE"
+    sql = f"SELECT {_GATE.sql} FROM jobs_sitegate WHERE site_id {which} ORDER BY site_id {locking}"  # noqa: S608
+    with connection.cursor() as cursor:
+        statements.run(cursor, sql, values)
+        return {gate.pk: gate for gate in map(_GATE.instance, cursor.fetchall())}
 
 
 def _missing(wanted: list[int], found: Gates) -> list[int]:

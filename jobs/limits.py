@@ -12,6 +12,7 @@ from uuid import UUID
 
 from django.db import connection
 
+from jobs import statements
 from jobs.policies import Limits, limits_in_force
 from jobs.queries import HELD_SQL
 
@@ -132,7 +133,7 @@ def room() -> Room:
     """Give the room beside what runs now."""
     found = Room(limits_in_force())
     with connection.cursor() as cursor:
-        cursor.execute(_RUNNING)
+        statements.run(cursor, _RUNNING)
         for worker_id, place, job_type, server_id, heavy in cursor.fetchall():
             found.take(_Running(job_type, server_id, heavy), (_as_uuid(worker_id), place))
     return found

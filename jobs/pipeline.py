@@ -123,7 +123,7 @@ def submit_chain(actor: Actor, requests: Sequence[JobRequest]) -> list[Submissio
             accepted = []
             for current in chain.ordered(requests):
                 accepted.append(_accept(actor, current))
-            held = gates.lock(one.site.pk for one in accepted)
+            held = gates.lock([*(one.site.pk for one in accepted), *_sites_of_parents(actor, accepted)])
             for one in accepted:
                 current = one.request
                 made[id(one.request)] = _create(one, held, requests, made)
@@ -284,6 +284,18 @@ def _fingerprint(request: JobRequest, payload: Payload) -> str:
             **({"after": sorted(request.after)} if request.after else {}),
         }
     )
+
+
+def _sites_of_parents(actor: Actor, accepted: Sequence[_Accepted]) -> list[int | None]:
+    """Give the sites of the jobs that these wait for: their rows are locked behind the gates of their sites.
+
+    Else who holds such a gate could wait for one of the rows, and hold another that is wanted here.
+    """
+    names = {name for one in accepted for name in one.request.after}
+    keys = [key for name in names if (key := job_id_of(name)) is not None and 0 < key < 2**63]
+    if not keys:
+        return []
+    return list(jobs_visible_to(actor).filter(pk__in=keys).order_by().values_list("site_id", flat=True))
 
 
 def _parents(one: _Accepted, chained: Sequence[JobRequest], made: dict[int, Submission]) -> list[Job]:

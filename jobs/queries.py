@@ -1,22 +1,32 @@
 """Scoped look-ups of jobs, and the querysets that faces list."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from typing import Any
 
 from django.db import connection
-from django.db.models import QuerySet, prefetch_related_objects
+from django.db.models import Model, QuerySet
 
 from accounts.actor import Actor, ActorKind
+from accounts.models import Customer
+from jobs import statements
 from jobs.exceptions import NotVisible
-from jobs.models import Job
+from jobs.models import Job, Plan
+from jobs.statements import Columns, among
 from jobs.states import CLOSING, HELD, Readiness
+from sites.models import Server, Site
 from sites.queries import SEES_ALL, visible_customers
 
-FEW = 4
 # SQLite finds the index only by its own condition, the first one.
 HELD_SQL = " AND ".join(
-    f"status IN ({', '.join(repr(status.value) for status in states)})" for states in (CLOSING, HELD)
+    f"jobs_job.status IN ({', '.join(repr(status.value) for status in states)})" for states in (CLOSING, HELD)
 )
-_COLUMNS = ", ".join(str(field.column) for field in Job._meta.concrete_fields)
+_JOBS = Columns(Job)
+_RELATED: dict[str, Columns[Any]] = {
+    name: Columns(model, f"the_{name}")
+    for name, model in (("site", Site), ("customer", Customer), ("server", Server), ("plan", Plan))
+}
+
+_FOREIGN: dict[str, Any] = {name: Job._meta.get_field(name) for name in _RELATED}
 
 
 def standing(*states: Readiness) -> QuerySet[Job]:
@@ -42,21 +52,41 @@ def closing_jobs() -> QuerySet[Job]:
 def fetch(
     keys: Collection[int], condition: str, related: tuple[str, ...], *, lock: bool = False
 ) -> list[Job]:
-    """Give rows of jobs by their keys, where a condition (constant SQL) holds.
+    """Give rows of jobs by their keys, where a condition (constant SQL) holds, with what they refer to.
 
-    On the way of every job: composing the statement anew for its many columns costs more than the rest. What
-    the rows refer to is looked up once for all where they are many, else when it is asked for. With `lock`
-    they are locked until the transaction ends; those that somebody else holds are passed over.
+    With `lock` they are locked until the transaction ends; those that somebody else holds are passed over.
     """
     if not keys:
         return []
-    marks = ", ".join(["%s"] * len(keys))
-    locking = "FOR UPDATE SKIP LOCKED" if lock and connection.vendor == "postgresql" else ""
-    sql = f"SELECT {_COLUMNS} FROM jobs_job WHERE id IN ({marks}) AND {condition} {locking}"  # noqa: S608
-    found = list(Job.objects.raw(sql, list(keys)))
-    if len(found) > FEW:
-        prefetch_related_objects(found, *related)
-    return found
+    which, values = among(keys)
+    parts: list[Columns[Any]] = [_JOBS, *(_RELATED[name] for name in related)]
+    joins = " ".join(
+        f"LEFT JOIN {_RELATED[name].table} AS the_{name} ON the_{name}.id = jobs_job.{name}_id"
+        for name in related
+    )
+    locking = "FOR UPDATE OF jobs_job SKIP LOCKED" if lock and connection.vendor == "postgresql" else ""
+    columns = ", ".join(part.sql for part in parts)
+    sql = f"SELECT {columns} FROM jobs_job {joins} WHERE jobs_job.id {which} AND {condition} {locking}"  # noqa: S608
+    with connection.cursor() as cursor:
+        statements.run(cursor, sql, values)
+        rows = cursor.fetchall()
+    known: dict[tuple[str, Any], Model] = {}
+    return [_job(row, related, known) for row in rows]
+
+
+def _job(row: Sequence[Any], related: tuple[str, ...], known: dict[tuple[str, Any], Model]) -> Job:
+    """Give the job of a row. `known` is what earlier rows referred to: each is made once."""
+    job = _JOBS.instance(row[: _JOBS.width])
+    at = _JOBS.width
+    for name in related:
+        part = _RELATED[name]
+        field = _FOREIGN[name]
+        key = getattr(job, field.attname)
+        if key is not None and (name, key) not in known:
+            known[name, key] = part.instance(row[at : at + part.width])
+        field.set_cached_value(job, None if key is None else known[name, key])
+        at += part.width
+    return job
 
 
 def jobs_visible_to(actor: Actor) -> QuerySet[Job]:

@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 from uuid import UUID
 
@@ -17,7 +17,7 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from audit.clock import database_now
-from jobs import gates, limits, pauses, registry, transitions
+from jobs import gates, limits, pauses, registry, statements, transitions
 from jobs.conflicts import must_wait
 from jobs.events import Line
 from jobs.gates import Gates
@@ -49,12 +49,12 @@ _PROBE = """
         SELECT id, site_id, server_id, job_type, lock, mutating, heavy, brief, timeout_seconds,
                priority, turn, scheduled_at
         FROM jobs_job WHERE readiness = 'READY' AND job_type = %s {on_server} {passed}
-        ORDER BY priority, turn, scheduled_at, id LIMIT %s
+        ORDER BY priority, turn, scheduled_at, id LIMIT {many}
     ) AS probe
 """
 _FIRST = """
     SELECT id, site_id, server_id, job_type, lock, mutating, heavy, brief, timeout_seconds
-    FROM ({parts}) AS found ORDER BY priority, turn, scheduled_at, id LIMIT %s
+    FROM ({parts}) AS found ORDER BY priority, turn, scheduled_at, id LIMIT {many}
 """
 
 
@@ -102,7 +102,7 @@ class Outlook:
 def look() -> Outlook:
     """Look at the queue: three ends of indexes, in one statement."""
     with connection.cursor() as cursor:
-        cursor.execute(_LOOK)
+        statements.run(cursor, _LOOK)
         ready, places, first = cursor.fetchone()
     if isinstance(first, str):
         first = datetime.fromisoformat(first).replace(tzinfo=UTC)
@@ -272,7 +272,7 @@ class _Choice:
         """
         self.gates |= gates.lock((one.site_id for one in picked if one.needs_gate), only_free=True)
         wanted = [one for one in picked if not one.needs_gate or self._is_let_in(one)]
-        rows = fetch([one.pk for one in wanted], "readiness = 'READY'", ("customer",), lock=True)
+        rows = fetch([one.pk for one in wanted], "jobs_job.readiness = 'READY'", ("customer",), lock=True)
         found = {job.pk: job for job in rows}
         for one, place in picked.items():
             if one.pk in found:
@@ -303,10 +303,14 @@ def _first_ready(probes: list[Probe], seen: set[int]) -> list[Candidate]:
     passed = f"AND id NOT IN ({', '.join(['%s'] * len(seen))})" if seen else ""
     for probe in probes:
         on_server = [] if probe.server is None else [probe.server]
-        values += [probe.job_type, *on_server, *seen, probe.many]
-        parts.append(_PROBE.format(on_server="AND server_id = %s" if on_server else "", passed=passed))
+        values += [probe.job_type, *on_server, *seen]
+        where = "AND server_id = %s" if on_server else ""
+        parts.append(_PROBE.format(on_server=where, passed=passed, many=probe.many))
+    sql = _FIRST.format(parts=" UNION ALL ".join(parts), many=max(probe.many for probe in probes))
     with connection.cursor() as cursor:
-        cursor.execute(_FIRST.format(parts=" UNION ALL ".join(parts)), [*values, max(p.many for p in probes)])
+        # The first page of a claim has the same text each time; what follows is rare.
+        execute = cursor.execute if seen else partial(statements.run, cursor)
+        execute(sql, values)
         return [Candidate(*row) for row in cursor.fetchall()]
 
 

@@ -5,24 +5,25 @@ of jobs that wait for this one. Lock order, everywhere: pause and limits, gates 
 operation settles, audit head. The audit entries are the last statement before the commit.
 """
 
-import time
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from django.db import OperationalError, connection
+from django.db import OperationalError, connection, transaction
 
 from audit import trail, transactions
 from audit.actions import Action
 from audit.clock import database_now
-from jobs import bell, dependencies, events, gates, readiness
+from jobs import bell, dependencies, events, gates, readiness, statements
 from jobs.events import Line
 from jobs.exceptions import IllegalMove
 from jobs.gates import Gates
 from jobs.models import EventType, Job, Level
 from jobs.profile import SiteLock
+from jobs.statements import among
 from jobs.states import CLOSING, ENDED, HELD, Readiness, Status, may_move
 from jobs.turns import Turns
 
@@ -36,10 +37,13 @@ AUDITED: dict[Status, Action] = {
     Status.ORPHANED: Action.JOB_ORPHANED,
     Status.RESOLVED: Action.JOB_RESOLVED,
 }
-LATE_GATE_SECONDS = 2.0
+MOST_TRIES = 100
+# By key: state and claim token of locked rows.
+Rows = dict[int, tuple[str, str]]
 _ENDING = (Status.FAILED, Status.CANCELLED)
 _FIELDS = {field.attname: field for field in Job._meta.concrete_fields}
-_UPDATE = "UPDATE jobs_job SET {columns} WHERE id IN ({keys}) AND status = %s AND claim_token = %s"
+_UPDATE = "UPDATE jobs_job SET {columns} WHERE id {keys} AND status = %s AND claim_token = %s"
+_LOCK = "SELECT id, status, claim_token FROM jobs_job WHERE id {keys} ORDER BY id {locking}"
 
 
 @dataclass(frozen=True)
@@ -106,13 +110,11 @@ def apply(moves: Iterable[Move], held: Held | None = None) -> list[Job]:
 
 def hold(jobs: Collection[int]) -> Held:
     """Lock rows, and before them all that a move of them would lock first; give them fresh."""
-    family = dependencies.descendants(jobs)
     rows = Job.objects.filter(pk__in=jobs)
-    sites = list(rows.order_by().values_list("site_id", flat=True))
-    held = gates.lock([*sites, *(job.site_id for job in family)])
+    sites = rows.order_by().values_list("site_id", flat=True)
+    _, held, family = _lock_with_family(jobs, jobs, lambda: list(sites))
     related = rows.select_related("customer", "site", "server", "plan").select_for_update(of=("self",))
-    found = list(related.order_by("pk"))
-    return Held(found, held, _with_late_comers(jobs, family, held))
+    return Held(list(related.order_by("pk")), held, family)
 
 
 def hold_brief(jobs: Collection[Job]) -> Held:
@@ -120,48 +122,64 @@ def hold_brief(jobs: Collection[Job]) -> Held:
 
     Nothing of such a row but its state can have changed since it was claimed.
     """
-    family = dependencies.descendants([job.pk for job in jobs])
+    keys = [job.pk for job in jobs]
     sites = [job.site_id for job in jobs if job.lock != SiteLock.NONE]
-    held = gates.lock([*sites, *(job.site_id for job in family)])
-    rows = _lock_rows([job.pk for job in jobs])
+    rows, held, family = _lock_with_family(keys, keys, lambda: sites)
     mine = []
     for job in jobs:
         status, _ = rows.get(job.pk, ("", ""))
         if status in HELD and rows[job.pk] == (status, job.claim_token):
             job.status = status
             mine.append(job)
-    return Held(mine, held, _with_late_comers([job.pk for job in jobs], family, held))
+    return Held(mine, held, family)
 
 
 def _hold_as_expected(moves: list[Move]) -> Held:
-    family = dependencies.descendants([move.job.pk for move in moves if _touches_others(move)])
-    held = gates.lock([*_sites_changed(moves), *(job.site_id for job in family)])
-    rows = _lock_rows([move.job.pk for move in moves])
+    ending = [move.job.pk for move in moves if _touches_others(move)]
+    keys = [move.job.pk for move in moves]
+    rows, held, family = _lock_with_family(keys, ending, lambda: _sites_changed(moves))
     standing = [
         job for job in (move.job for move in moves) if rows.get(job.pk) == (job.status, job.claim_token)
     ]
-    ending = [move.job.pk for move in moves if _touches_others(move)]
-    return Held(standing, held, _with_late_comers(ending, family, held))
+    return Held(standing, held, family)
 
 
-def _with_late_comers(jobs: Collection[int], family: list[Job], held: Gates) -> list[Job]:
-    """Give the family as it is now that the rows are locked, the gates of all its sites held.
+def _lock_with_family(
+    jobs: Collection[int], ending: Collection[int], sites: Callable[[], Collection[int | None]]
+) -> tuple[Rows, Gates, list[Job]]:
+    """Lock gates and rows of these jobs, and of all that wait, directly or not, for those that are ending.
 
-    Who submits a job that waits for another locks that one's row. So what came while these rows were waited
-    for is seen now, and nothing more can come. Its gates are out of order: they are tried, not waited for.
+    Who submits a job that waits for another locks that one's row. So once the rows of the whole family are
+    locked it can grow no more. If it has grown until then, all is let go of and locked anew: the gates of
+    those who came meanwhile come before the rows.
     """
+    for _ in range(MOST_TRIES):
+        family = dependencies.descendants(ending)
+        with _let_go_on(_Grown):
+            held = gates.lock([*sites(), *(job.site_id for job in family)])
+            rows = _lock_rows({*jobs, *(job.pk for job in family)})
+            if connection.vendor == "postgresql":
+                now = dependencies.descendants(ending)
+                if {job.pk for job in now} != {job.pk for job in family}:
+                    raise _Grown
+                family = now
+            return rows, held, family
+    raise OperationalError("jobs that wait for these are submitted faster than they can be locked")
+
+
+class _Grown(Exception):
+    """More jobs wait for those that are being locked than when that began."""
+
+
+@contextmanager
+def _let_go_on(error: type[Exception]) -> Iterator[None]:
+    """Let go of what was locked within this block where it ends with this error, and go on behind it."""
     if connection.vendor != "postgresql":
-        return family
-    now = dependencies.descendants(jobs)
-    missing = {job.site_id for job in now if job.site_id is not None} - held.keys()
-    ends = time.monotonic() + LATE_GATE_SECONDS
-    while missing:
-        held.update(gates.lock(missing, only_free=True))
-        missing -= held.keys()
-        if missing and time.monotonic() > ends:
-            raise OperationalError("a gate that is out of order stays locked; the transaction is tried again")
-        time.sleep(0.01 if missing else 0)
-    return now
+        # There a transaction is alone from its beginning.
+        yield
+        return
+    with suppress(error), transaction.atomic():
+        yield
 
 
 def _require_gates(moves: list[Move], held: Gates) -> None:
@@ -238,22 +256,25 @@ def _compare_and_set(moves: list[Move], now: datetime) -> list[_Made]:
     return made
 
 
-def _lock_rows(keys: Collection[int]) -> dict[int, tuple[str, str]]:
-    rows = Job.objects.filter(pk__in=keys).select_for_update().order_by("pk")
-    return {pk: (status, token) for pk, status, token in rows.values_list("pk", "status", "claim_token")}
+def _lock_rows(keys: Collection[int]) -> Rows:
+    if not keys:
+        return {}
+    which, values = among(keys)
+    sql = _LOCK.format(keys=which, locking="FOR UPDATE" if connection.vendor == "postgresql" else "")
+    with connection.cursor() as cursor:
+        statements.run(cursor, sql, values)
+        return {pk: (status, token) for pk, status, token in cursor.fetchall()}
 
 
 def _write(jobs: list[Job], values: dict[str, Any]) -> None:
     # Not by the queryset's update(): on the way of every job, and several times faster so.
     first = jobs[0]
-    keys = ", ".join(["%s"] * len(jobs))
+    which, keys = among([job.pk for job in jobs])
     columns = ", ".join(f"{_FIELDS[name].column} = %s" for name in values)
     stored = [_FIELDS[name].get_db_prep_save(value, connection) for name, value in values.items()]
     with connection.cursor() as cursor:
-        cursor.execute(
-            _UPDATE.format(columns=columns, keys=keys),
-            [*stored, *(job.pk for job in jobs), str(first.status), first.claim_token],
-        )
+        sql = _UPDATE.format(columns=columns, keys=which)
+        statements.run(cursor, sql, [*stored, *keys, str(first.status), first.claim_token])
         if cursor.rowcount != len(jobs):
             raise IllegalMove("Rows that are locked have changed.")
     for job in jobs:

@@ -28,8 +28,8 @@ OUTAGE_SECONDS = 5.0
 # A worker that leaves tells the database so for at most this long.
 FAREWELL_SECONDS = 10.0
 SKEW_WARNING_SECONDS = 5.0
-# After looking in vain although something had changed, the next look waits: doubled up to the longest.
-SHORTEST_PAUSE, LONGEST_PAUSE = 0.02, 0.25
+# After the bell rang for nothing, others having been faster, the next look waits: doubled up to the longest.
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.005, 0.25
 
 
 @dataclass
@@ -59,6 +59,7 @@ class Supervisor:
         self.job_types = registry.known_types()
         self._idle_looks = 0
         self._curious = True
+        self._rung = False
         self._pause = 0.0
         self._next_look = 0.0
         self._looked_at = time.monotonic()
@@ -218,7 +219,8 @@ class Supervisor:
 
     def _look(self) -> None:
         free = {slot.place: slot for slot in self.slots if slot.is_free}
-        self._curious = False
+        rung, self._curious, self._rung = self._rung, False, False
+        self._pause = self._pause_after(rung)
         jobs = queue.claim(self.worker, list(free), self.job_types) if self.worker else []
         self._looked_at = time.monotonic()
         for place, slot in free.items():
@@ -226,10 +228,17 @@ class Supervisor:
             if mine:
                 self._order(slot, mine)
         self._idle_looks = 0 if jobs else self._idle_looks + 1
-        self._pause = 0.0 if jobs else min(max(self._pause * 2, SHORTEST_PAUSE), LONGEST_PAUSE)
+        self._pause = 0.0 if jobs else self._pause
         due = queue.look().due_in if not jobs else None
         wait = settings.CHP_POLL_SECONDS if due is None else min(max(due, 0.0), settings.CHP_POLL_SECONDS)
         self._next_look = self._looked_at + max(wait, self._pause)
+
+    def _pause_after(self, rung: bool) -> float:
+        """Give the pause behind a look in vain: longer while the bell goes on ringing for nothing."""
+        if not rung:
+            return 0.0
+        is_steady = time.monotonic() - self._looked_at < 4 * self._pause
+        return min(self._pause * 2, LONGEST_PAUSE) if is_steady else SHORTEST_PAUSE
 
     def _order(self, slot: Slot, jobs: list[Job]) -> None:
         try:
@@ -245,6 +254,7 @@ class Supervisor:
         idle = not self.signals and any(slot.is_free for slot in self.slots)
         until = min(self._next_event(), time.monotonic() + settings.CHP_POLL_SECONDS)
         heard = self._attention.wait(until, idle=idle)
+        self._rung = self._rung or heard.bell
         self._curious = self._curious or heard.bell
         for slot in heard.slots:
             self._hear(slot)

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
+from jobs import statements
 from jobs.ledger import Ledger
 from jobs.slot import serve
 
@@ -20,4 +21,5 @@ class Command(BaseCommand):
         parser.add_argument("--ledger", type=int, required=True, help="descriptor of the shared memory")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        serve(Connection(options["fd"]), Ledger(options["ledger"]))
+        with statements.planned_once():
+            serve(Connection(options["fd"]), Ledger(options["ledger"]))

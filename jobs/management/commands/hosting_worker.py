@@ -13,6 +13,7 @@ from accounts.actor import Actor
 from audit.clock import database_now
 from chp_site.console import ANSWER_IS_NO, BAD_USAGE, HostingCommand
 from chp_site.tables import moment
+from jobs import statements
 from jobs.models import Worker
 from jobs.waiting import live_workers
 from jobs.worker import SKEW_WARNING_SECONDS, Supervisor
@@ -45,7 +46,8 @@ class Command(HostingCommand):
         if not 1 <= options["slots"] <= 64:
             raise CommandError("--slots must be from 1 to 64.", returncode=BAD_USAGE)
         name = (options["name"] or f"worker@{socket.gethostname()}")[:100]
-        code = Supervisor(name, options["slots"], once=options["once"]).run()
+        with statements.planned_once():
+            code = Supervisor(name, options["slots"], once=options["once"]).run()
         if options["as_json"]:
             self.stdout.write(json.dumps({"worker": name, "exit": code}))
         sys.exit(code)

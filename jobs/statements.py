@@ -1,0 +1,107 @@
+"""Statements on the way of every job: composed once, read without the ORM, and planned once by a worker.
+
+For a row or two the ORM's composing costs several times what the database does, and on PostgreSQL planning
+over the many indexes of jobs costs more than executing.
+"""
+
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count
+from typing import Any, Generic, TypeVar
+from weakref import WeakKeyDictionary
+
+from django.conf import settings
+from django.db import connection
+from django.db.models import Model
+
+M = TypeVar("M", bound=Model)
+# A plan is made anew after so many seconds: tables that were empty may be large by then.
+PLAN_SECONDS = 30.0
+_names = count(1)
+# Of each connection: by statement, its name there and when it was planned.
+_planned: "WeakKeyDictionary[Any, dict[str, tuple[str, float]]]" = WeakKeyDictionary()
+_is_worker = False
+
+
+@contextmanager
+def planned_once() -> Iterator[None]:
+    """Within this block plans are kept: for processes that say the same again and again."""
+    global _is_worker  # noqa: PLW0603 - the one switch, turned by the commands of worker and slot
+    _is_worker = settings.CHP_PREPARED_STATEMENTS
+    try:
+        yield
+    finally:
+        _is_worker = False
+
+
+def run(cursor: Any, sql: str, values: Sequence[Any] = ()) -> None:
+    """Execute one statement with `%s` for its values; where plans are kept, by a plan made before.
+
+    Only for statements whose text comes in a few forms.
+    """
+    if not _is_worker or connection.vendor != "postgresql":
+        cursor.execute(sql, values)
+        return
+    marks = ", ".join(["%s"] * len(values))
+    cursor.execute(f"EXECUTE {_plan(cursor, sql)}{f'({marks})' if values else ''}", values)
+
+
+def _plan(cursor: Any, sql: str) -> str:
+    plans = _planned.setdefault(connection.connection, {})
+    name, since = plans.get(sql, ("", 0.0))
+    now = time.monotonic()
+    if name and now - since < PLAN_SECONDS:
+        return name
+    if name:
+        cursor.execute(f"DEALLOCATE {name}")
+        del plans[sql]
+    name = f"chp_{next(_names)}"
+    first, *rest = sql.split("%s")
+    numbered = first + "".join(f"${number}{part}" for number, part in enumerate(rest, 1))
+    cursor.execute(f"PREPARE {name} AS {numbered}")
+    plans[sql] = (name, now)
+    return name
+
+
+def among(keys: Collection[int]) -> tuple[str, list[Any]]:
+    """Give the condition that a column is one of these keys, to be put behind its name, and its values.
+
+    On PostgreSQL the text does not depend on how many they are.
+    """
+    if connection.vendor == "postgresql":
+        return "= ANY(%s::bigint[])", [list(keys)]
+    return f"IN ({', '.join(['%s'] * len(keys))})", list(keys)
+
+
+class Columns(Generic[M]):
+    """The columns of a model in a statement, and how an instance is made of their values."""
+
+    def __init__(self, model: type[M], alias: str = "") -> None:
+        self._model = model
+        fields = model._meta.concrete_fields
+        self._names = [field.attname for field in fields]
+        self._expressions = [field.cached_col for field in fields]
+        self._converters: list[tuple[int, Any, Callable[..., Any]]] | None = None
+        self.table = model._meta.db_table
+        self.sql = ", ".join(f"{alias or self.table}.{field.column}" for field in fields)
+        self.width = len(fields)
+
+    def instance(self, values: Sequence[Any]) -> M:
+        """Give the instance that a row holds: as many values as the columns, in their order."""
+        row = list(values)
+        for position, expression, convert in self._of_database():
+            row[position] = convert(row[position], expression, connection)
+        return self._model.from_db(connection.alias, self._names, row)
+
+    def _of_database(self) -> list[tuple[int, Any, Callable[..., Any]]]:
+        if self._converters is None:
+            self._converters = [
+                (position, expression, convert)
+                for position, expression in enumerate(self._expressions)
+                for convert in (
+                    *connection.ops.get_db_converters(expression),
+                    *expression.get_db_converters(connection),
+                )
+            ]
+        return self._converters
