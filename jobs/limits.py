@@ -5,7 +5,7 @@ at a time, so together they take one place of every limit.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
@@ -13,12 +13,15 @@ from uuid import UUID
 from django.db import connection
 
 from jobs import statements
-from jobs.policies import Limits, limits_in_force
+from jobs.policies import LIMITED, Limits, limits_from
 from jobs.queries import HELD_SQL
+from jobs.statements import Statement
 
 # Any constant does, as long as everybody takes the same one.
 LIMITS_LOCK = 0x43_48_50_01
-_RUNNING = f"""
+# The first statement of a claim on PostgreSQL.
+LOCK: Statement = ("SELECT pg_advisory_xact_lock(%s)", [LIMITS_LOCK])
+RUNNING = f"""
     SELECT DISTINCT worker_id, place, job_type, server_id, heavy FROM jobs_job WHERE {HELD_SQL}
 """  # noqa: S608 - of constants
 Place = tuple[UUID | None, int | None]
@@ -34,7 +37,7 @@ def lock() -> None:
     """
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LIMITS_LOCK])
+            cursor.execute(*LOCK)
 
 
 class Work(Protocol):
@@ -131,11 +134,15 @@ class Room:
 
 def room() -> Room:
     """Give the room beside what runs now."""
-    found = Room(limits_in_force())
-    with connection.cursor() as cursor:
-        statements.run(cursor, _RUNNING)
-        for worker_id, place, job_type, server_id, heavy in cursor.fetchall():
-            found.take(_Running(job_type, server_id, heavy), (_as_uuid(worker_id), place))
+    limited, running = statements.together([(LIMITED, ()), (RUNNING, ())])
+    return room_beside(limits_from(limited), running)
+
+
+def room_beside(limits: Limits, running: Sequence[tuple[Any, ...]]) -> Room:
+    """Give the room that limits leave beside what RUNNING has found."""
+    found = Room(limits)
+    for worker_id, place, job_type, server_id, heavy in running:
+        found.take(_Running(job_type, server_id, heavy), (_as_uuid(worker_id), place))
     return found
 
 

@@ -4,10 +4,10 @@ What already runs goes on. The pause of a site is stored with its ready jobs, th
 each claim.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from django.db import connection, transaction
+from django.db import transaction
 
 from accounts.actor import Actor
 from accounts.record_changes import require_operator
@@ -19,6 +19,8 @@ from jobs.exceptions import Invalid, WrongState
 from jobs.models import Pause, PauseScope, SiteGate
 from jobs.request import MAX_REASON
 from sites.models import Server, Site
+
+HELD_BACK = "SELECT scope, job_type, server_id FROM jobs_pause"
 
 
 @dataclass(frozen=True)
@@ -62,11 +64,8 @@ class Target:
         )
 
 
-def held_back() -> Paused:
-    """Give what is held back now as far as a claim must look: without the rows."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT scope, job_type, server_id FROM jobs_pause")
-        rows = cursor.fetchall()
+def held_back(rows: Sequence[tuple[str, str, int | None]]) -> Paused:
+    """Give what is held back by what HELD_BACK has found: as far as a claim must look, without the rows."""
     return Paused(
         everything=any(scope == PauseScope.ALL for scope, _, _ in rows),
         types=frozenset(job_type for scope, job_type, _ in rows if scope == PauseScope.TYPE),

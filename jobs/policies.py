@@ -1,6 +1,6 @@
 """The policy of a type: its declaration, changed by what staff has put into the table."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from django.conf import settings
@@ -13,7 +13,7 @@ from jobs.statements import Columns
 
 # On the way of every job: plain SQL, which costs a fraction of what composing it anew does.
 _POLICY = Columns(JobPolicy)
-_LIMITED = """
+LIMITED = """
     SELECT job_type, concurrency, concurrency_per_server FROM jobs_jobpolicy
     WHERE concurrency IS NOT NULL OR concurrency_per_server IS NOT NULL
 """
@@ -52,12 +52,6 @@ def _row_of(job_type: str) -> JobPolicy | None:
     return None if row is None else _POLICY.instance(row)
 
 
-def _limited() -> list[tuple[str, int | None, int | None]]:
-    with connection.cursor() as cursor:
-        cursor.execute(_LIMITED)
-        return list(cursor.fetchall())
-
-
 @dataclass(frozen=True)
 class Limits:
     """The most jobs at once: overall, by type, on a server, by type on a server, by heavy resource there."""
@@ -69,12 +63,12 @@ class Limits:
     heavy: Mapping[str, int]
 
 
-def limits_in_force() -> Limits:
-    """Give the limits. The file is the ceiling; the table may lower it."""
+def limits_from(rows: Sequence[tuple[str, int | None, int | None]]) -> Limits:
+    """Give the limits by what LIMITED has found. The file is the ceiling; the table may lower it."""
     by_type: dict[str, int] = dict(settings.CHP_TYPE_LIMITS)
     on_server: dict[str, int] = dict(settings.CHP_TYPE_LIMITS_PER_SERVER)
     per_server = settings.MAX_JOBS_PER_SERVER or settings.MAX_WORKERS
-    for job_type, most, most_on_server in _limited():
+    for job_type, most, most_on_server in rows:
         if most is not None:
             by_type[job_type] = min(by_type.get(job_type, settings.MAX_WORKERS), most)
         if most_on_server is not None:

@@ -17,7 +17,7 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from audit.clock import database_now
-from jobs import gates, limits, pauses, registry, statements, transitions
+from jobs import gates, limits, pauses, policies, registry, statements, transitions
 from jobs.conflicts import must_wait
 from jobs.events import Line
 from jobs.gates import Gates
@@ -72,14 +72,21 @@ def claim(worker: Worker, places: Collection[int], job_types: Sequence[str]) -> 
     if not outlook.is_promising:
         return []
     with transaction.atomic():
-        limits.lock()
-        paused = pauses.held_back()
+        paused, beside = _locked_view()
         if paused.everything:
             return []
-        choice = _Choice(worker.pk, places, paused)
+        choice = _Choice(worker.pk, places, paused, beside)
         if not choice.among(job_types):
             return []
         return transitions.apply(_claims(choice, worker), Held(choice.jobs, choice.gates, []))
+
+
+def _locked_view() -> tuple[Paused, Room]:
+    """Lock the handing out of work, and then look what holds it back and what room there is."""
+    alone = [limits.LOCK] if connection.vendor == "postgresql" else []
+    asked = [*alone, (pauses.HELD_BACK, ()), (policies.LIMITED, ()), (limits.RUNNING, ())]
+    *_, paused, limited, running = statements.together(asked)
+    return pauses.held_back(paused), limits.room_beside(policies.limits_from(limited), running)
 
 
 @dataclass(frozen=True)
@@ -184,10 +191,10 @@ class Probe:
 class _Choice:
     """The jobs of one claim: picked in order, each where the limits and its site leave it room."""
 
-    def __init__(self, worker: UUID, places: Collection[int], paused: Paused) -> None:
+    def __init__(self, worker: UUID, places: Collection[int], paused: Paused, beside: Room) -> None:
         self._worker = worker
         self._paused = paused
-        self._room: Room = room()
+        self._room = beside
         # Whatever the worker believes: a place that holds a job is not handed another.
         self._places = [place for place in places if not self._room.is_taken((worker, place))]
         self._at: dict[int, list[Candidate]] = {}

@@ -16,6 +16,8 @@ from django.db import connection
 from django.db.models import Model
 
 M = TypeVar("M", bound=Model)
+# A statement with `%s` for its values.
+Statement = tuple[str, Sequence[Any]]
 # A plan is made anew after so many seconds: tables that were empty may be large by then.
 PLAN_SECONDS = 30.0
 _names = count(1)
@@ -35,16 +37,41 @@ def planned_once() -> Iterator[None]:
         _is_worker = False
 
 
+def together(asked: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
+    """Execute queries one after another, on PostgreSQL in one round trip; give the rows of each.
+
+    Each sees what was committed when it begins, as it would alone: one that waits for a lock comes first.
+    """
+    with connection.cursor() as cursor:
+        if connection.vendor != "postgresql":
+            return [_rows(cursor, sql, values) for sql, values in asked]
+        texts = [_kept(cursor, sql, values) for sql, values in asked]
+        cursor.execute("; ".join(texts), [value for _, values in asked for value in values])
+        found = [cursor.fetchall()]
+        while cursor.nextset():
+            found.append(cursor.fetchall())
+        return found
+
+
+def _rows(cursor: Any, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    cursor.execute(sql, values)
+    return list(cursor.fetchall())
+
+
 def run(cursor: Any, sql: str, values: Sequence[Any] = ()) -> None:
     """Execute one statement with `%s` for its values; where plans are kept, by a plan made before.
 
     Only for statements whose text comes in a few forms.
     """
+    cursor.execute(_kept(cursor, sql, values), values)
+
+
+def _kept(cursor: Any, sql: str, values: Sequence[Any]) -> str:
+    """Give the statement that executes the kept plan of this one; where none are kept, itself."""
     if not _is_worker or connection.vendor != "postgresql":
-        cursor.execute(sql, values)
-        return
+        return sql
     marks = ", ".join(["%s"] * len(values))
-    cursor.execute(f"EXECUTE {_plan(cursor, sql)}{f'({marks})' if values else ''}", values)
+    return f"EXECUTE {_plan(cursor, sql)}{f'({marks})' if values else ''}"
 
 
 def _plan(cursor: Any, sql: str) -> str:

@@ -1,0 +1,126 @@
+"""Statements of the hot road: what they read is what the ORM reads, with and without kept plans."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import OperationalError, connection, transaction
+
+from audit.clock import database_now
+from jobs import queue, registry, statements
+from jobs.execution import run_hand
+from jobs.models import Job, JobPolicy, SiteGate
+from jobs.queries import HELD_SQL, fetch
+from jobs.statements import Columns, among, planned_once, together
+from jobs.states import Status
+from tests.cast import Cast
+from tests.jobs.samples import moved, submitted, worker
+
+pytestmark = pytest.mark.django_db
+COUNT = "SELECT COUNT(*) FROM jobs_job WHERE status = %s"
+
+
+@pytest.fixture
+def kept() -> Iterator[None]:
+    """Keep plans, as in a worker."""
+    with planned_once():
+        yield
+
+
+def _prepared() -> list[str]:
+    """Give the plans of COUNT that the database keeps for this connection; SQLite keeps none."""
+    if connection.vendor != "postgresql":
+        return []
+    with connection.cursor() as cursor:
+        asked = "SELECT name FROM pg_prepared_statements WHERE statement LIKE %s"
+        cursor.execute(asked, ["%SELECT COUNT(*) FROM jobs_job WHERE status%"])
+        return [name for (name,) in cursor.fetchall()]
+
+
+def _count(status: Status) -> int:
+    with connection.cursor() as cursor:
+        statements.run(cursor, COUNT, [status.value])
+        return int(cursor.fetchone()[0])
+
+
+def test_a_row_is_read_as_the_orm_reads_it(cast: Cast) -> None:
+    submitted(cast.site)
+    moved(submitted(cast.foreign_site), Status.RUNNING)
+    for model in (Job, JobPolicy, SiteGate):
+        columns = Columns(model)
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT {columns.sql} FROM {columns.table} ORDER BY 1")
+            found = [columns.instance(row) for row in cursor.fetchall()]
+        wanted = list(model.objects.order_by("pk"))
+        assert [vars(one) | {"_state": None} for one in found] == [
+            vars(one) | {"_state": None} for one in wanted
+        ]
+        assert all(one._state.db == "default" and not one._state.adding for one in found)
+
+
+def test_what_jobs_refer_to_comes_with_them_and_each_once(cast: Cast) -> None:
+    jobs = [moved(submitted(cast.site, "SAMPLE_LOOK"), Status.RUNNING) for _ in range(2)]
+    related = ("site", "customer", "server", "plan")
+    with pytest.MonkeyPatch.context() as patch:
+        found = fetch([job.pk for job in jobs], HELD_SQL, related)
+        # Nothing more is read: from here on every statement is a fault.
+        patch.setattr(connection, "cursor", lambda *_: pytest.fail("a further statement"))
+        assert [(job.site, job.customer, job.server, job.plan) for job in found] == [
+            (cast.site, cast.customer, cast.server, None)
+        ] * 2
+        assert found[0].site is found[1].site
+    assert fetch([jobs[0].pk], "jobs_job.readiness = 'READY'", ()) == []
+
+
+def test_a_plan_is_kept_and_gives_the_same(cast: Cast, kept: None) -> None:
+    assert _count(Status.QUEUED) == 0
+    before = _prepared()
+    submitted(cast.site)
+    assert _count(Status.QUEUED) == 1
+    assert _count(Status.RUNNING) == 0
+    assert _prepared() == before
+    assert len(before) == (1 if connection.vendor == "postgresql" else 0)
+
+
+def test_a_plan_is_made_anew_after_a_while(kept: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statements, "PLAN_SECONDS", 0.0)
+    seen = []
+    for _ in range(3):
+        assert _count(Status.QUEUED) == 0
+        seen += _prepared()
+    assert len(set(seen)) == len(seen) == (3 if connection.vendor == "postgresql" else 0)
+
+
+def test_a_plan_outlives_a_transaction_that_is_rolled_back(cast: Cast, kept: None) -> None:
+    with pytest.raises(OperationalError, match="not to be"), transaction.atomic():
+        assert _count(Status.QUEUED) == 0
+        raise OperationalError("not to be")
+    submitted(cast.site)
+    assert _count(Status.QUEUED) == 1
+
+
+def test_without_the_setting_no_plan_is_kept(settings: Any) -> None:
+    """Queue A8: behind a pooler the next transaction may have another connection."""
+    settings.CHP_PREPARED_STATEMENTS = False
+    before = _prepared()
+    with planned_once():
+        assert _count(Status.QUEUED) == 0
+    assert _prepared() == before
+
+
+def test_several_queries_together_give_the_rows_of_each(cast: Cast, kept: None) -> None:
+    submitted(cast.site)
+    which, values = among([cast.site.pk, cast.foreign_site.pk])
+    asked = f"SELECT id FROM sites_site WHERE id {which} ORDER BY id"
+    found = together([(COUNT, ["QUEUED"]), (COUNT, ["RUNNING"]), (asked, values)])
+    assert found == [[(1,)], [(0,)], sorted([(cast.site.pk,), (cast.foreign_site.pk,)])]
+
+
+def test_a_job_goes_its_whole_way_by_kept_plans(cast: Cast, kept: None) -> None:
+    job = submitted(cast.site, "SAMPLE_LOOK")
+    (claimed,) = queue.claim(worker(), [0], registry.known_types())
+    run_hand([(claimed.pk, claimed.claim_token)])
+    job.refresh_from_db()
+    assert job.status == Status.SUCCESS
+    assert job.completed_at is not None
+    assert job.completed_at <= database_now()
