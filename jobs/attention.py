@@ -46,14 +46,15 @@ class Attention:
 
     def wait(self, until: float, *, idle: bool) -> Heard:
         """Wait until a moment of the monotonic clock at most. `idle` says that new work could be taken."""
-        look = self._listener.look_seconds if idle else None
         while True:
+            look = self._listener.look_seconds if idle else None
             left = max(0.0, until - time.monotonic())
             ready = self._selector.select(left if look is None else min(left, look))
             slots = tuple(key.data for key, _ in ready if key.data is not None)
             quiet = len(slots) == len(ready)
             bell = self._ask_listener() if look is not None or not quiet or left == 0 else False
-            self._hush()
+            if not quiet:
+                self._hush()
             if ready or bell or left == 0:
                 return Heard(slots, bell)
 

@@ -15,14 +15,17 @@ logger = logging.getLogger(__name__)
 # How often a listener proves to itself that it still hears.
 PROOF_SECONDS = 15.0
 RETRY_SECONDS = 5.0
-# SQLite has no notifications: its file is looked at this often.
-LOOK_SECONDS = 0.01
+# SQLite has no notifications: its file is looked at this often, and less often once it was quiet for a while.
+LOOK_SECONDS, QUIET_LOOK_SECONDS = 0.01, 0.025
+QUIET_SECONDS = 2.0
 
 
 class Listener(Protocol):
-    """Hears the bell. `look_seconds` is how often `heard` must be called; None where a descriptor tells."""
+    """Hears the bell. `look_seconds` is None where a descriptor tells when to call `heard`."""
 
-    look_seconds: float | None
+    @property
+    def look_seconds(self) -> float | None:
+        """Give how often `heard` must be called now."""
 
     def connected(self) -> tuple[int, int] | None:
         """Give (number of the connection, descriptor that becomes readable), None while there is none."""
@@ -113,13 +116,18 @@ class NotificationListener:
 class FileListener:
     """Looks whether anybody else has changed the database file: one read of shared memory."""
 
-    look_seconds: float | None = LOOK_SECONDS
-
     def __init__(self) -> None:
+        self._changed_at = time.monotonic()
         self._path = str(connection.settings_dict["NAME"])
         self._connection: sqlite3.Connection | None = None
         self._version = -1
         self._next_try = 0.0
+
+    @property
+    def look_seconds(self) -> float | None:
+        """Give how often `heard` must be called now."""
+        quiet = time.monotonic() - self._changed_at > QUIET_SECONDS
+        return QUIET_LOOK_SECONDS if quiet else LOOK_SECONDS
 
     def connected(self) -> tuple[int, int] | None:
         return None
@@ -138,6 +146,8 @@ class FileListener:
             self._next_try = time.monotonic() + RETRY_SECONDS
             return False
         changed = version != self._version
+        if changed:
+            self._changed_at = time.monotonic()
         self._version = version
         return bool(changed)
 
