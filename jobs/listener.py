@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 PROOF_SECONDS = 15.0
 RETRY_SECONDS = 5.0
 # SQLite has no notifications: its file is looked at this often, and less often once it was quiet for a while.
-LOOK_SECONDS, QUIET_LOOK_SECONDS = 0.01, 0.025
+LOOK_SECONDS, QUIET_LOOK_SECONDS = 0.01, 0.04
 QUIET_SECONDS = 2.0
 
 
