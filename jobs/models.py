@@ -9,7 +9,7 @@ from django.db import models
 
 from accounts.models import Customer
 from jobs.profile import Category, OnLost, Priority, SiteLock
-from jobs.states import CLOSING, ENDED, HEADS, WAITING, Readiness, Status
+from jobs.states import CLOSING, ENDED, HEADS, HELD, WAITING, Readiness, Status
 from sites.models import Server, Site
 
 CODE = re.compile(r"JOB-0*([1-9][0-9]{0,17})")
@@ -209,7 +209,7 @@ class Job(models.Model):
             ),
             models.Index(
                 fields=["heartbeat_at"],
-                condition=models.Q(status__in=[status.value for status in CLOSING]),
+                condition=models.Q(status__in=[status.value for status in HELD]),
                 name="job_held",
             ),
             models.Index(

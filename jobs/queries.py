@@ -16,10 +16,8 @@ from jobs.states import CLOSING, HELD, Readiness
 from sites.models import Server, Site
 from sites.queries import SEES_ALL, visible_customers
 
-# SQLite finds the index only by its own condition, the first one.
-HELD_SQL = " AND ".join(
-    f"jobs_job.status IN ({', '.join(repr(status.value) for status in states)})" for states in (CLOSING, HELD)
-)
+# Spelled out: with placeholders SQLite does not find that a partial index covers them.
+HELD_SQL = f"jobs_job.status IN ({', '.join(repr(status.value) for status in HELD)})"
 _JOBS = Columns(Job)
 _RELATED: dict[str, Columns[Any]] = {
     name: Columns(model, f"the_{name}")
@@ -40,8 +38,8 @@ def standing(*states: Readiness) -> QuerySet[Job]:
 
 
 def held_jobs() -> QuerySet[Job]:
-    """Give the jobs that a worker owns. SQLite finds the index only by its own condition, the first one."""
-    return Job.objects.filter(status__in=CLOSING).filter(status__in=HELD)
+    """Give the jobs that a worker owns."""
+    return Job.objects.extra(where=[HELD_SQL])  # noqa: S610 - of constants
 
 
 def closing_jobs() -> QuerySet[Job]:
