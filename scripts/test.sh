@@ -3,7 +3,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 workers=${WORKERS:-2}
-parallel=(-q -n "$workers" --dist worksteal)
+parallel=(-q -n "$workers" --dist worksteal --durations=15)
 
 report=$(mktemp -d)
 trap 'rm -rf "$report"' EXIT

@@ -15,7 +15,14 @@ DOORS: dict[Rule, tuple[str, ...]] = {
     job_rows.created_jobs: ("jobs/pipeline.py",),
     job_rows.changed_states: ("jobs/transitions.py",),
     job_rows.named_tables: (
-        *("jobs/events.py", "jobs/gates.py", "jobs/limits.py", "jobs/queries.py", "jobs/queue.py"),
+        *(
+            "jobs/dependencies.py",
+            "jobs/events.py",
+            "jobs/gates.py",
+            "jobs/limits.py",
+            "jobs/queries.py",
+            "jobs/queue.py",
+        ),
         *("jobs/transitions.py", "jobs/turns.py"),
     ),
     rules.written_trail: ("audit/trail.py",),
@@ -46,7 +53,6 @@ WRITES_OF_JOBS = {
     ("jobs/transitions.py", "_consequences: update(cancelled_with_id)"),
     ("jobs/prune.py", "_remove: delete()"),
     # Reads.
-    ("jobs/queries.py", "fetch: raw()"),
 }
 
 # The outermost frames, where whatever happened must be told: of an attempt and of what it writes at its end;

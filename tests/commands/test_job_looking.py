@@ -1,5 +1,6 @@
 """hosting-job list, show and events: what is found, how it looks, and what stays hidden."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -236,3 +237,19 @@ def test_events_are_told_in_order(cast: Cast) -> None:
     _, events = run_json("hosting_job", "events", job.code)
     assert [event["event_type"] for event in events] == ["CREATED", "CANCELLED"]
     assert Job.objects.get().status == Status.CANCELLED
+
+
+def test_a_job_that_was_changed_past_the_engine_is_told(cast: Cast) -> None:
+    """Queue J5."""
+    job, other = chain_of(cast.site, cast.site)
+    code, out, _ = run("hosting_job", "verify", "--json")
+    assert (code, json.loads(out)) == (0, {"discrepancies": []})
+    Job.objects.filter(pk=job.pk).update(status=Status.SUCCESS, readiness="")
+    code, out, _ = run("hosting_job", "verify", "--json")
+    changed = {"job": job.code, "type": "BACKUP", "status": "SUCCESS", "trail": "QUEUED"}
+    assert (code, json.loads(out)) == (1, {"discrepancies": [changed]})
+    code, out, _ = run("hosting_job", "verify")
+    assert code == 1
+    assert job.code in out
+    assert other.code not in out
+    assert max(map(len, out.splitlines())) <= 80

@@ -6,7 +6,7 @@ At the end stand the faults that were found with them.
 import json
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any, ClassVar
@@ -22,7 +22,8 @@ from pytest_django import Settings
 from accounts.actor import Actor, actor_for, operator
 from audit.clock import database_now
 from chp_site.environment import whole
-from jobs import chain, pipeline, policy_changes, queue, recovery, registry, waiting
+from jobs import bookkeeping, chain, pipeline, policy_changes, queue, recovery, registry, waiting
+from jobs.bookkeeping import discrepancies
 from jobs.exceptions import Invalid, InvalidPayload, WrongState
 from jobs.execution import run_attempt
 from jobs.models import EventType, Job, JobDependency, JobEvent, JobPolicy
@@ -533,11 +534,30 @@ def test_no_days_and_no_word_of_days_differ(
 
 # --- J: the trail --------------------------------------------------------------------------------
 def test_a_state_that_was_changed_behind_the_engines_back_is_found(cast: Cast) -> None:
-    """Queue J5: rows and trail are compared; the check is the one of tests/engine."""
-    job = submitted(cast.site)
+    """Queue J5: rows and trail are compared, by the check of tests/engine and by the product's own."""
+    job, other = submitted(cast.site), submitted(cast.foreign_site)
+    moved(other, Status.CANCELLED)
     assert violations(Expected()) == []
+    assert list(discrepancies()) == []
     Job.objects.filter(pk=job.pk).update(status=Status.SUCCESS, readiness="", result={})
     assert {violation.jobs for violation in violations(Expected())} == {(job.code,)}
+    assert [(one.job, one.told) for one in discrepancies()] == [(job, "QUEUED")]
+
+
+def test_what_moves_while_it_is_compared_is_no_discrepancy(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Queue J5: the row is read, then the job moves, then its entries are read."""
+    job = submitted(cast.site)
+    reads = bookkeeping._told
+
+    def moves_first(jobs: Sequence[Job]) -> dict[str, str]:
+        if Job.objects.get(pk=job.pk).status == Status.QUEUED:
+            moved(job, Status.RUNNING)
+        return reads(jobs)
+
+    monkeypatch.setattr(bookkeeping, "_told", moves_first)
+    assert list(discrepancies()) == []
 
 
 # --- K: SQLite -----------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from jobs.management.looking import EVENTS, LIST, SHOW
 from jobs.management.overviews import CONFLICTS, STATS
 from jobs.management.pausing import PAUSE, RESUME
 from jobs.management.verb import Verb
+from jobs.management.verifying import VERIFY
 from jobs.management.watching import WATCH
 
 VERBS: dict[str, Verb] = {
@@ -25,6 +26,7 @@ VERBS: dict[str, Verb] = {
     "resume": RESUME,
     "conflicts": CONFLICTS,
     "stats": STATS,
+    "verify": VERIFY,
 }
 
 
