@@ -160,6 +160,8 @@ if _database["ENGINE"] == "django.db.backends.sqlite3":
 elif _database["ENGINE"] == "django.db.backends.postgresql":
     _database["CONN_HEALTH_CHECKS"] = True
     _database["CONN_MAX_AGE"] = 60
+    # Seconds and milliseconds: a server that has vanished without a word is noticed, and not waited for.
+    _database["OPTIONS"] = {"connect_timeout": 10, "tcp_user_timeout": 30_000, **_database.get("OPTIONS", {})}
 else:
     raise ImproperlyConfigured("CHP_DATABASE_URL must begin with sqlite:// or postgres://.")
 DATABASES = {"default": _database}
