@@ -1,7 +1,9 @@
 """The shapes that the API gives and takes."""
 
+from datetime import datetime
 from typing import Any
 
+from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
@@ -43,12 +45,26 @@ class TokenSerializer(serializers.Serializer[Any]):
     expires_at = serializers.DateTimeField()
 
 
+class MomentField(serializers.DateTimeField):
+    """A time that says its zone: a local time without one would be hours off."""
+
+    default_error_messages = {  # noqa: RUF012 - the framework's own attribute
+        "naive": "Say the time zone too, for instance 2026-08-13T02:00:00Z or +02:00."
+    }
+
+    def enforce_timezone(self, value: datetime) -> datetime:
+        """Refuse a time without a zone."""
+        if timezone.is_naive(value):
+            self.fail("naive")
+        return super().enforce_timezone(value)
+
+
 class WishSerializer(StrictSerializer):
     """What may be said of any job that is asked for."""
 
     reason = serializers.CharField(max_length=1000, required=False, allow_blank=True, default="")
     priority = serializers.ChoiceField(PRIORITIES, required=False, allow_null=True, default=None)
-    scheduled_at = serializers.DateTimeField(required=False, allow_null=True, default=None)
+    scheduled_at = MomentField(required=False, allow_null=True, default=None)
 
 
 class BackUpSerializer(WishSerializer):

@@ -4,6 +4,7 @@ import getpass
 import json
 import sys
 from abc import ABC, abstractmethod
+from datetime import datetime
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -23,6 +24,11 @@ from sites.exceptions import SiteError
 ANSWER_IS_NO = 1
 BAD_USAGE = 2
 REFUSALS = (AccountError, AuditError, BackupError, JobError, ResourceError, SiteError)
+
+
+def plain(value: object) -> str:
+    """Give what JSON has no word for: a time as in the API, with T and its offset."""
+    return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
 class HostingCommand(BaseCommand, ABC):
@@ -85,7 +91,7 @@ class HostingCommand(BaseCommand, ABC):
 
     def print_json(self, data: Any) -> None:
         """Print one JSON value."""
-        self.stdout.write(json.dumps(data, indent=2, default=str))
+        self.stdout.write(json.dumps(data, indent=2, default=plain))
 
     def actor(self, options: dict[str, Any]) -> Actor:
         """Give who acts: the shell's user, or with --as a user of the panel with no more than its rights."""

@@ -245,6 +245,7 @@ SPECTACULAR_SETTINGS = {
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True
+FORMAT_MODULE_PATH = ["chp_site.formats"]
 USE_I18N = True
 LOGGING = {
     "version": 1,

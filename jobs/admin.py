@@ -19,7 +19,7 @@ from django.utils.html import format_html, format_html_join
 from accounts.actor import system
 from accounts.staff_pages import OperatorAdmin, ReadOnlyAdmin, actor_of, link_to, link_to_list
 from audit.clock import database_now
-from jobs import conflicts, decision_page, events, policy_changes, registry, waiting
+from jobs import conflicts, decision_page, events, pauses, policy_changes, registry, waiting
 from jobs.job_filters import JobTypeFilter, ReadinessFilter, ServerFilter
 from jobs.models import Job, JobEvent, JobPolicy, Pause, Plan, Worker, job_id_of
 from jobs.pause_pages import PauseAdmin
@@ -107,7 +107,9 @@ class JobAdmin(ReadOnlyAdmin):
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         """Show how the queue stands above the list."""
-        return super().changelist_view(request, {**(extra_context or {}), "figures": figures()})
+        return super().changelist_view(
+            request, {**(extra_context or {}), "figures": figures(), "pauses": pauses.in_force().pauses}
+        )
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
         """Offer what can be decided about the job as it stands."""

@@ -14,7 +14,7 @@ from agent.declarations.system import ReadJournal
 from jobs import agent_client, events, registry
 from jobs.agent_client import AgentUnreachable
 from jobs.models import Job, JobEvent, Worker
-from jobs.states import SENTENCES, Status
+from jobs.states import CLOSING, SENTENCES, Status
 
 MOST_EVENTS = 20
 
@@ -35,7 +35,7 @@ DECISIONS: dict[Decision, str] = {
 # What the newest line of the agent's journal means, by its state there.
 MEANINGS: dict[str, str] = {
     "STARTED": "The step still runs at the server, under the site's lock. Wait for its end first.",
-    "SUCCEEDED": "The step was done; only the panel did not hear of it.",
+    "SUCCEEDED": "That step was done, and none behind it was begun. Work of several steps may be half done.",
     "FAILED": "The step ended without its result.",
     "CANCELLED": "The step was stopped before its end.",
     "INTERRUPTED": "The step's process died. How far it came must be looked for at the server.",
@@ -79,6 +79,8 @@ class Evidence:
 def evidence(job: Job) -> Evidence:
     """Gather what is known of a job; the agent of its server is asked, and may take seconds to answer."""
     lines, says = _journal(job)
+    if lines and job.status not in (*CLOSING, Status.FAILED):
+        says = "The job has ended; the panel knows how."
     worker = Worker.objects.filter(pk=job.worker_id).first() if job.worker_id else None
     return Evidence(
         job=job,

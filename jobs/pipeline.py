@@ -122,7 +122,7 @@ def submit_chain(actor: Actor, requests: Sequence[JobRequest]) -> list[Submissio
             made: dict[int, Submission] = {}
             accepted = []
             for current in chain.ordered(requests):
-                accepted.append(_accept(actor, current))
+                accepted.append(_accept(actor, current, len(requests)))
             held = gates.lock([*(one.site.pk for one in accepted), *_sites_of_parents(actor, accepted)])
             for one in accepted:
                 current = one.request
@@ -242,7 +242,8 @@ def _require_reason(job: Job, reason: str) -> None:
     require_bounds(JobRequest(job.job_type, job.site_id or 0, reason=reason), database_now())
 
 
-def _accept(actor: Actor, request: JobRequest) -> _Accepted:
+def _accept(actor: Actor, request: JobRequest, together: int = 1) -> _Accepted:
+    """Check a request, one of so many that are submitted together."""
     operation = registry.operation(request.operation)
     site = authorization.authorize(actor, operation, request.site_id)
     require_bounds(request, database_now())
@@ -250,7 +251,7 @@ def _accept(actor: Actor, request: JobRequest) -> _Accepted:
     operation.require_asker(actor, payload)
     policy = policy_of(operation)
     priority = authorization.require_priority(actor, request.priority, policy.priority)
-    key = _key(actor, request, operation)
+    key = _key(actor, request)
     return _Accepted(
         actor=actor,
         request=request,
@@ -260,20 +261,20 @@ def _accept(actor: Actor, request: JobRequest) -> _Accepted:
         priority=priority,
         policy=policy,
         key=key,
-        fingerprint=_fingerprint(request, payload),
+        fingerprint=_fingerprint(request, payload, together),
     )
 
 
-def _key(actor: Actor, request: JobRequest, operation: Operation) -> str | None:
+def _key(actor: Actor, request: JobRequest) -> str | None:
     if request.system_key:
         return request.system_key
     if not request.idempotency_key:
         return None
     who = f"user{actor.user_id}" if actor.user_id is not None else actor.label
-    return f"client:{who}:{operation.name}:{request.site_id}:{request.idempotency_key}"
+    return f"client:{who}:{request.idempotency_key}"
 
 
-def _fingerprint(request: JobRequest, payload: Payload) -> str:
+def _fingerprint(request: JobRequest, payload: Payload, together: int) -> str:
     return digest(
         {
             "operation": request.operation,
@@ -282,6 +283,8 @@ def _fingerprint(request: JobRequest, payload: Payload) -> str:
             "priority": request.priority,
             "scheduled_at": request.scheduled_at.isoformat() if request.scheduled_at else None,
             **({"after": sorted(request.after)} if request.after else {}),
+            # The same key for a longer or shorter list is another body.
+            **({"of": together} if together > 1 else {}),
         }
     )
 

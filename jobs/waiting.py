@@ -93,7 +93,7 @@ def _reason(job: Job, facts: _Facts) -> str:
         return _waits_for(job, parent, facts) if parent else "next in turn"
     pause = facts.paused.holding(job.job_type, job.server_id, job.site_id)
     if pause is not None:
-        return _held_back(pause)
+        return _held_back(pause, facts)
     if job.job_type not in facts.known:
         return f"no live worker knows type {job.job_type}" if facts.known else "no live worker"
     return _behind(job, facts) or facts.room.reason_against(job) or "next in turn"
@@ -105,7 +105,10 @@ def _waits_for(job: Job, parent: Job, facts: _Facts) -> str:
     return f"waits for {parent.code} ({parent.job_type}, {parent.status})"
 
 
-def _held_back(pause: Pause) -> str:
+def _held_back(pause: Pause, facts: _Facts) -> str:
+    if not facts.sees_all:
+        # Who paused it, and why, is written for staff.
+        return f"paused by the hosting company since {pause.since:%Y-%m-%d %H:%M} UTC"
     return f"paused by {pause.paused_by} since {pause.since:%Y-%m-%d %H:%M} UTC ({pause}): {pause.reason}"
 
 

@@ -12,10 +12,14 @@ from chp_site.console import ANSWER_IS_NO, BAD_USAGE, REFUSALS, HostingCommand
 from chp_site.job_output import data_of, event_data
 from chp_site.tables import facts, moment, table
 from jobs import pipeline, waiting
-from jobs.evidence import Decision, Evidence, evidence
+from jobs.evidence import MOST_EVENTS, Decision, Evidence, evidence
 from jobs.management.verb import Options, Verb, bad_usage, one_job, require_overview, say
 from jobs.models import Job
+from jobs.queries import jobs_visible_to
 from jobs.states import Status
+
+# How many of the jobs that were called off with one are named.
+MOST_NAMED = 10
 
 Decide = Callable[[Actor, int, str], Job]
 
@@ -53,8 +57,9 @@ def resolve(command: HostingCommand, actor: Actor, options: Options) -> Any:
     job = one_job(actor, options["job"])
     if options["outcome"] is None:
         require_overview(actor)
-        _show_evidence(command, evidence(job), options)
-        sys.exit(BAD_USAGE)
+        found = evidence(job)
+        _show_evidence(command, found, options)
+        sys.exit(BAD_USAGE if found.options else ANSWER_IS_NO)
     if not options["reason"].strip():
         raise bad_usage("--outcome needs --reason: say what was found; it is kept in the audit trail.")
     job = _decided(actor, job, Decision(options["outcome"]), options["reason"])
@@ -107,11 +112,23 @@ def _line(job: Job, actor: Actor) -> str:
             after = f"; {waiting.explain([job], actor)[job.pk]}"
         case Status.CANCEL_REQUESTED:
             after = "; it stops at its next checkpoint"
+        case Status.CANCELLED:
+            after = _with_it(job, actor)
         case Status.RESOLVED | Status.FAILED:
-            after = "; its site is open again"
+            after = "; its site is open again" + _with_it(job, actor)
         case _:
             after = ""
     return f"{job.code}: {job.get_status_display()}{after}"
+
+
+def _with_it(job: Job, actor: Actor) -> str:
+    """Tell which jobs were called off with this one, which they waited for."""
+    others = Job.objects.filter(cancelled_with=job)
+    seen = list(jobs_visible_to(actor).filter(cancelled_with=job).order_by("pk")[:MOST_NAMED])
+    names = [other.code for other in seen]
+    if (more := others.count() - len(seen)) > 0:
+        names.append(f"{more} more")
+    return f"; called off with it: {', '.join(names)}" if names else ""
 
 
 def _show_evidence(command: HostingCommand, found: Evidence, options: Options) -> None:
@@ -157,6 +174,8 @@ def _evidence_text(found: Evidence) -> str:
     )
     rows = [(moment(line.at), line.level, line.event_type, line.message) for line in found.events]
     history = table(("TIME (UTC)", "LEVEL", "EVENT", "MESSAGE"), rows)
+    if len(rows) == MOST_EVENTS:
+        history += f"\n(the last {MOST_EVENTS}; all: hosting-job events {job.code})"
     parts = [known, history, f"The agent's journal:\n{_journal_text(found)}", _options_text(found)]
     return "\n\n".join(parts)
 

@@ -13,10 +13,10 @@ from audit.clock import database_now
 from chp_site.console import HostingCommand
 from chp_site.job_output import data_of, data_of_all, event_data, list_text, text_of, waiting_text
 from chp_site.tables import moment, table
-from jobs import events
+from jobs import events, registry
 from jobs.exceptions import NotVisible
 from jobs.management.verb import Options, Verb, bad_usage, one_job, one_server, say
-from jobs.models import Job, job_id_of
+from jobs.models import Job, Worker, job_id_of
 from jobs.queries import jobs_visible_to
 from jobs.states import Status
 from sites.queries import SEES_ALL, site_named, visible_customers
@@ -47,15 +47,19 @@ def list_arguments(parser: CommandParser) -> None:
 
 def list_jobs(command: HostingCommand, actor: Actor, options: Options) -> Any:
     """Print jobs, newest first."""
-    since = _since(options["since"])
-    limit = max(1, min(options["limit"], MOST))
+    since, limit = _since(options["since"]), options["limit"]
+    if not 1 <= limit <= MOST:
+        raise bad_usage(f"--limit must be from 1 to {MOST}.")
     page = list(_chosen(actor, options).order_by("-pk")[: limit + 1])
     more = len(page) > limit
     # Keys ascend with the time of the request: what is too old ends the list, and no index of times is read.
     shown = [job for job in page[:limit] if since is None or job.created_at >= since]
     if options["as_json"]:
         return data_of_all(shown, actor)
-    command.stdout.write(waiting_text(shown, actor) if options["waiting"] else list_text(shown))
+    if not shown:
+        command.stdout.write("No jobs.")
+    else:
+        command.stdout.write(waiting_text(shown, actor) if options["waiting"] else list_text(shown))
     if more and len(shown) == limit:
         command.stdout.write(f"There are more: --after {shown[-1].code}")
     return None
@@ -85,12 +89,27 @@ def _chosen(actor: Actor, options: Options) -> QuerySet[Job]:
     if options["status"]:
         jobs = jobs.filter(status__in=options["status"])
     if options["job_type"]:
-        jobs = jobs.filter(job_type=options["job_type"].upper())
+        jobs = jobs.filter(job_type=_known_type(options["job_type"].upper()))
     if options["worker"]:
-        jobs = jobs.filter(worker_name=options["worker"])
+        jobs = jobs.filter(worker_name=_known_worker(options["worker"]))
     if options["after"]:
-        jobs = jobs.filter(pk__lt=_key(options["after"]))
+        jobs = jobs.filter(pk__lt=_key(actor, options["after"]))
     return jobs.filter(**_place(actor, options))
+
+
+def _known_type(name: str) -> str:
+    """Give the type, which is installed or was when there were jobs of it. Raises NotVisible."""
+    if name not in registry.known_types() and not Job.objects.filter(job_type=name).exists():
+        known = ", ".join(registry.known_types())
+        raise NotVisible(f"There is no type {name[:60]!r}. Types are: {known}.")
+    return name
+
+
+def _known_worker(label: str) -> str:
+    """Give the label, which a worker has or a job remembers. Raises NotVisible."""
+    if not (Worker.objects.filter(name=label).exists() or Job.objects.filter(worker_name=label).exists()):
+        raise NotVisible(f"There is no worker {label[:100]!r}; hosting-worker --check tells of this host's.")
+    return label
 
 
 def _place(actor: Actor, options: Options) -> dict[str, object]:
@@ -115,11 +134,10 @@ def _customer(actor: Actor, code: str) -> Customer:
     return found
 
 
-def _key(code: str) -> int:
-    key = job_id_of(code)
-    if key is None:
+def _key(actor: Actor, code: str) -> int:
+    if job_id_of(code) is None:
         raise bad_usage(f"--after takes a job code such as JOB-000241, not {code[:40]!r}.")
-    return key
+    return one_job(actor, code).pk
 
 
 def _since(text: str | None) -> datetime | None:

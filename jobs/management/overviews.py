@@ -8,10 +8,11 @@ from django.core.management.base import CommandParser
 from accounts.actor import Actor
 from chp_site.console import HostingCommand
 from chp_site.job_output import WIDTH
-from chp_site.tables import facts, table
-from jobs import conflicts, registry
+from chp_site.tables import facts, fitted, table
+from jobs import conflicts, pauses, registry
 from jobs.conflicts import Matrix
 from jobs.management.verb import Options, Verb, require_overview, say
+from jobs.models import Pause
 from jobs.statistics import Figures, figures
 
 
@@ -29,9 +30,9 @@ def show_conflicts(command: HostingCommand, actor: Actor, options: Options) -> A
 def stats(command: HostingCommand, actor: Actor, options: Options) -> Any:
     """Print how the queue stands."""
     require_overview(actor)
-    found = figures()
-    say(command, options, _stats_text(found))
-    return _stats_data(found)
+    found, paused = figures(), pauses.in_force().pauses
+    say(command, options, "\n".join([_stats_text(found), *map(_pause_text, paused)]))
+    return {**_stats_data(found), "pauses": [_pause_data(pause) for pause in paused]}
 
 
 def matrix_text(matrix: Matrix) -> str:
@@ -68,6 +69,15 @@ def _stats_text(found: Figures) -> str:
             ("Workers alive", found.workers_alive),
         ]
     )
+
+
+def _pause_text(pause: Pause) -> str:
+    since = f"{pause.since:%Y-%m-%d %H:%M} UTC"
+    return fitted(f"Paused: {pause}, by {pause.paused_by} since {since}: {pause.reason}")
+
+
+def _pause_data(pause: Pause) -> dict[str, object]:
+    return {"what": pause.target, "by": pause.paused_by, "since": pause.since, "reason": pause.reason}
 
 
 def _stats_data(found: Figures) -> dict[str, object]:

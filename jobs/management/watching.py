@@ -8,10 +8,10 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from accounts.actor import Actor
-from chp_site.console import ANSWER_IS_NO, HostingCommand
+from chp_site.console import ANSWER_IS_NO, HostingCommand, plain
 from chp_site.job_output import data_of, event_data, is_over, progress_of
-from chp_site.tables import moment
-from jobs import events
+from chp_site.tables import fitted, moment
+from jobs import events, waiting
 from jobs.management.verb import Options, Verb, one_job
 from jobs.models import Job
 from jobs.queries import job_visible_to
@@ -35,7 +35,7 @@ def watch(command: HostingCommand, actor: Actor, options: Options) -> Any:
         while True:
             # The job first, then its events: those of its end were written together with it.
             job = job_visible_to(actor, job.pk)
-            teller.tell(job)
+            teller.tell(job, actor)
             if is_over(job):
                 teller.tell_end(job, actor)
                 sys.exit(0 if job.status in SATISFIED else ANSWER_IS_NO)
@@ -55,13 +55,19 @@ class _Teller:
         self._as_json = as_json
         self._last_event = 0
         self._last_progress = ""
+        self._last_reason = ""
 
-    def tell(self, job: Job) -> None:
-        """Print the events and the progress that were not told yet."""
+    def tell(self, job: Job, actor: Actor) -> None:
+        """Print the events, the reason to wait and the progress that were not told yet."""
         for line in events.history(job, after=self._last_event):
             self._last_event = line.pk
-            text = f"{moment(line.at)}  {line.level:<7}  {line.event_type:<16}  {line.message}"
+            head = f"{moment(line.at)}  {line.level:<7}  {line.event_type:<16}  "
+            text = fitted(f"{head}{line.message}", indent=len(head))
             self._print(text, {"kind": "event", **event_data(line)})
+        reason = waiting.explain([job], actor).get(job.pk, "")
+        if reason and reason != self._last_reason:
+            self._print(f"{'':19}  {reason}", {"kind": "waiting", "reason": reason})
+        self._last_reason = reason
         progress = progress_of(job)
         if progress and progress != self._last_progress:
             self._last_progress = progress
@@ -84,7 +90,7 @@ class _Teller:
             self._command.stderr.write(text)
 
     def _print(self, text: str, data: dict[str, Any]) -> None:
-        self._command.stdout.write(json.dumps(data, default=str) if self._as_json else text.rstrip())
+        self._command.stdout.write(json.dumps(data, default=plain) if self._as_json else text.rstrip())
         self._command.stdout.flush()
 
 
