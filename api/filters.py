@@ -1,6 +1,6 @@
 """The query parameters of the lists."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import ClassVar
 
 import django_filters
@@ -12,11 +12,17 @@ from jobs.models import Job
 from jobs.states import Status
 from sites.models import Site, SiteState
 
+# What PostgreSQL takes.
+LARGEST_OFFSET = timedelta(hours=15, minutes=59)
+
 
 def _require_usual_year(moment: datetime) -> None:
     # At the ends of the calendar a change of time zone has nowhere to go.
     if not 1970 <= moment.year < 9000:
         raise ValidationError("Give a year from 1970 to 8999.")
+    offset = moment.utcoffset() or timedelta(0)
+    if abs(offset) >= LARGEST_OFFSET:
+        raise ValidationError("Give a time zone that is less than 16 hours from UTC.")
 
 
 class SiteFilter(django_filters.FilterSet):

@@ -10,6 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
+from audit.redaction import clean_text
 from backups.exceptions import BackupNotFound
 from jobs.exceptions import (
     ApprovalRequired,
@@ -98,7 +99,7 @@ def _flattened(detail: Any, key: str = "") -> Any:
         for inner in detail:
             yield from _flattened(inner, key)
     else:
-        yield {"key": key, "message": str(detail)}
+        yield {"key": clean_text(key), "message": clean_text(str(detail))}
 
 
 def _problem(status: int, code: str, detail: str, errors: list[dict[str, str]]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import getpass
 import json
 import sys
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -29,6 +30,18 @@ REFUSALS = (AccountError, AuditError, BackupError, JobError, ResourceError, Site
 def plain(value: object) -> str:
     """Give what JSON has no word for: a time as in the API, with T and its offset."""
     return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+def _require_text(options: Mapping[str, Any]) -> None:
+    """Refuse arguments whose bytes are no UTF-8, before anything looks at them."""
+    for name, value in options.items():
+        texts = value if isinstance(value, list) else [value]
+        if any(isinstance(text, str) and not text.isprintable() and _is_broken(text) for text in texts):
+            raise CommandError(f"The value of {name} is not UTF-8.", returncode=BAD_USAGE)
+
+
+def _is_broken(text: str) -> bool:
+    return any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 class HostingCommand(BaseCommand, ABC):
@@ -72,6 +85,7 @@ class HostingCommand(BaseCommand, ABC):
         """Do it, print for people unless --json was given, and return plain data."""
 
     def handle(self, *args: Any, **options: Any) -> None:
+        _require_text(options)
         before = trail.denials_recorded()
         try:
             data = self.act(self.actor(options), options)

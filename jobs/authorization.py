@@ -23,11 +23,7 @@ def authorize(actor: Actor, operation: Operation, site_id: int) -> Site:
 
 def require(actor: Actor, operation: Operation, site: Site) -> None:
     """Raise Forbidden, in a sentence, unless right, capability and state allow the operation."""
-    if operation.right not in rights_on(actor, site):
-        raise Forbidden(
-            f"{actor.name} may see {site} but not ask for {operation.title} there: "
-            f"the right {operation.right.value} is missing."
-        )
+    require_right(actor, operation, site)
     if not site.may(operation.capability):
         raise Forbidden(
             f"{site} does not allow {operation.title}: its capabilities lack {operation.capability.value} "
@@ -35,6 +31,15 @@ def require(actor: Actor, operation: Operation, site: Site) -> None:
         )
     if site.state == SiteState.DELETED:
         raise Forbidden(f"{site} was deleted; nothing can be done to it.")
+
+
+def require_right(actor: Actor, operation: Operation, site: Site) -> None:
+    """Raise Forbidden, in a sentence, unless the actor has the right, whatever the site allows."""
+    if operation.right not in rights_on(actor, site):
+        raise Forbidden(
+            f"{actor.name} may see {site} but not ask for {operation.title} there: "
+            f"the right {operation.right.value} is missing."
+        )
 
 
 def require_priority(actor: Actor, wanted: Priority | None, default: Priority) -> Priority:

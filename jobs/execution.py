@@ -288,7 +288,8 @@ def _record_alone(one: tuple[Job, End]) -> None:
 
 
 def _settle(ends: Sequence[tuple[Job, End]]) -> None:
-    held = recovery.locked_claims([job for job, _ in ends])
+    back = {job.pk for job, end in ends if end.to == Status.QUEUED}
+    held = recovery.locked_claims([job for job, _ in ends], going_back=back)
     current = {row.pk: row for row in held.jobs}
     moves = [_settled(current[job.pk], end) for job, end in ends if job.pk in current]
     transitions.apply(moves, held)
@@ -299,10 +300,14 @@ def _settle(ends: Sequence[tuple[Job, End]]) -> None:
 
 def _late(ends: Sequence[tuple[Job, End]]) -> list[tuple[Job, End]]:
     """Give those whose job went another way. Not: recorded, but the answer was lost with the connection."""
-    columns = ("pk", "epoch", "status")
+    columns = ("pk", "epoch", "status", "error_message")
     rows = Job.objects.filter(pk__in=[job.pk for job, _ in ends]).values_list(*columns) if ends else ()
     recorded = set(rows)
-    return [(job, end) for job, end in ends if (job.pk, job.epoch, end.to.value) not in recorded]
+    return [
+        (job, end)
+        for job, end in ends
+        if (job.pk, job.epoch, end.to.value, end.values.get("error_message", "")) not in recorded
+    ]
 
 
 def _settled(job: Job, end: End) -> Move:

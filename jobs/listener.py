@@ -5,6 +5,7 @@ import sqlite3
 import time
 import uuid
 from typing import Protocol
+from urllib.parse import quote
 
 import psycopg
 from django.db import connection
@@ -133,12 +134,14 @@ class FileListener:
         return None
 
     def heard(self) -> bool:
-        """Also true after the file could not be looked at: something may have been missed."""
+        """Also true once the file can be looked at again: something may have been missed."""
         if time.monotonic() < self._next_try:
             return False
         try:
             if self._connection is None:
-                self._connection = sqlite3.connect(self._path, isolation_level=None, timeout=0)
+                # Only for reading: where no file is, none is made.
+                address = f"file:{quote(self._path)}?mode=ro"
+                self._connection = sqlite3.connect(address, uri=True, isolation_level=None, timeout=0)
             (version,) = self._connection.execute("PRAGMA data_version").fetchone()
         except sqlite3.Error as error:
             logger.warning("the database file cannot be looked at, polling goes on: %s", error)

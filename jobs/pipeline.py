@@ -7,7 +7,7 @@
 `jobs.execution` from LOCK to AUDIT. Faces call this module and nothing below it to start or stop work.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,6 +18,7 @@ from accounts.actor import Actor
 from audit import trail
 from audit.actions import Action
 from audit.clock import database_now
+from audit.redaction import clean_text
 from jobs import (
     authorization,
     bell,
@@ -123,7 +124,9 @@ def submit_chain(actor: Actor, requests: Sequence[JobRequest]) -> list[Submissio
             accepted = []
             for current in chain.ordered(requests):
                 accepted.append(_accept(actor, current, len(requests)))
-            held = gates.lock([*(one.site.pk for one in accepted), *_sites_of_parents(actor, accepted)])
+            named = _named_parents(actor, accepted)
+            held = gates.lock([*(one.site.pk for one in accepted), *named.values()])
+            _lock_rows(named)
             for one in accepted:
                 current = one.request
                 made[id(one.request)] = _create(one, held, requests, made)
@@ -205,6 +208,9 @@ def _retry(actor: Actor, job: Job, reason: str) -> Move:
         raise NotVisible(f"{job.code} belongs to no site.")
     operation = registry.operation(job.job_type)
     authorization.require(actor, operation, job.site)
+    if not actor.may_operate:
+        # What only staff may ask for is not had by asking for it again.
+        operation.require_asker(actor, validated_payload(operation, job.payload))
     if job.status == Status.ORPHANED and not actor.may_operate:
         raise Forbidden(f"Only staff may decide what becomes of {job.code}; ask the hosting company.")
     if job.status not in (Status.FAILED, Status.ORPHANED):
@@ -251,7 +257,7 @@ def _accept(actor: Actor, request: JobRequest, together: int = 1) -> _Accepted:
     operation.require_asker(actor, payload)
     policy = policy_of(operation)
     priority = authorization.require_priority(actor, request.priority, policy.priority)
-    key = _key(actor, request)
+    key = _key(actor, request, operation)
     return _Accepted(
         actor=actor,
         request=request,
@@ -265,13 +271,13 @@ def _accept(actor: Actor, request: JobRequest, together: int = 1) -> _Accepted:
     )
 
 
-def _key(actor: Actor, request: JobRequest) -> str | None:
+def _key(actor: Actor, request: JobRequest, operation: Operation) -> str | None:
     if request.system_key:
         return request.system_key
     if not request.idempotency_key:
         return None
     who = f"user{actor.user_id}" if actor.user_id is not None else actor.label
-    return f"client:{who}:{request.idempotency_key}"
+    return f"client:{who}:{operation.name}:{request.site_id}:{request.idempotency_key}"
 
 
 def _fingerprint(request: JobRequest, payload: Payload, together: int) -> str:
@@ -289,16 +295,22 @@ def _fingerprint(request: JobRequest, payload: Payload, together: int) -> str:
     )
 
 
-def _sites_of_parents(actor: Actor, accepted: Sequence[_Accepted]) -> list[int | None]:
-    """Give the sites of the jobs that these wait for: their rows are locked behind the gates of their sites.
+def _named_parents(actor: Actor, accepted: Sequence[_Accepted]) -> dict[int, int | None]:
+    """Give the jobs that these wait for, and their sites, whose gates come before their rows.
 
     Else who holds such a gate could wait for one of the rows, and hold another that is wanted here.
     """
     names = {name for one in accepted for name in one.request.after}
     keys = [key for name in names if (key := job_id_of(name)) is not None and 0 < key < 2**63]
     if not keys:
-        return []
-    return list(jobs_visible_to(actor).filter(pk__in=keys).order_by().values_list("site_id", flat=True))
+        return {}
+    return dict(jobs_visible_to(actor).filter(pk__in=keys).order_by().values_list("pk", "site_id"))
+
+
+def _lock_rows(jobs: Collection[int]) -> None:
+    """Lock the rows of all parents at once and by key, as everybody does."""
+    if jobs:
+        list(Job.objects.filter(pk__in=jobs).order_by("pk").select_for_update().values_list("pk"))
 
 
 def _parents(one: _Accepted, chained: Sequence[JobRequest], made: dict[int, Submission]) -> list[Job]:
@@ -311,6 +323,8 @@ def _parents(one: _Accepted, chained: Sequence[JobRequest], made: dict[int, Subm
     if not keys:
         return []
     parents = list(Job.objects.filter(pk__in=keys).select_for_update(of=("self",)).order_by("pk"))
+    if len(parents) < len(set(keys)):
+        raise NotVisible("A job that this one was to wait for was removed meanwhile.")
     for parent in parents:
         if parent.status in (Status.FAILED, Status.CANCELLED):
             raise NotReady(f"{parent.code} is {parent.get_status_display()}; what waits for it never starts.")
@@ -389,7 +403,7 @@ def _insert(accepted: _Accepted, intention: Intention, now: datetime, held: Gate
         requested_by=accepted.actor.name,
         requested_kind=accepted.actor.kind,
         requested_by_user_id=accepted.actor.user_id,
-        reason=accepted.request.reason,
+        reason=clean_text(accepted.request.reason),
         idempotency_key=key,
         fingerprint=accepted.fingerprint,
         created_at=now,
@@ -452,7 +466,8 @@ def _cancel(actor: Actor, job: Job, reason: str) -> Move:
     # A job of a type that is no longer installed can still be called off, by staff.
     operation = registry.operations().get(job.job_type)
     if operation is not None:
-        authorization.require(actor, operation, job.site)
+        # The right alone: a site that has lost the capability is one whose work is to be stopped.
+        authorization.require_right(actor, operation, job.site)
     elif not actor.may_operate:
         raise Forbidden(f"Only staff may cancel {job.code}: its type {job.job_type} is no longer installed.")
     if job.status == Status.QUEUED:

@@ -144,7 +144,11 @@ def _is_mine(lock: int) -> bool:
 def beat(tokens: Collection[str]) -> set[str]:
     """Beat for all jobs of a worker in one statement; give the tokens that are still in force."""
     mine = held_jobs().filter(claim_token__in=set(tokens))
-    mine.update(heartbeat_at=database_now())
+    with transaction.atomic():
+        # By key, and past those that are just being ended, which need no beat.
+        rows = mine.order_by("pk").select_for_update(skip_locked=True)
+        keys = list(rows.values_list("pk", flat=True))
+        Job.objects.filter(pk__in=keys).update(heartbeat_at=database_now())
     return set(mine.order_by().values_list("claim_token", flat=True).distinct())
 
 

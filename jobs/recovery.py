@@ -61,7 +61,7 @@ def time_out(job: Job, why: str) -> bool:
 def hand_back(jobs: Collection[Job], why: str) -> None:
     """Put claimed jobs that were not begun back into the queue; no attempt is spent."""
     with transaction.atomic():
-        held = locked_claims(jobs)
+        held = locked_claims(jobs, going_back={job.pk for job in jobs})
         transitions.apply([_handed_back(job, why) for job in held.jobs], held)
 
 
@@ -81,14 +81,17 @@ def _unspent(job: Job) -> dict[str, object]:
 
 def locked(job: Job) -> Held | None:
     """Give the job's row, locked until the transaction ends, if this claim of it still is in force."""
-    held = locked_claims([job])
+    held = locked_claims([job], going_back={job.pk})
     return held if held.jobs else None
 
 
-def locked_claims(jobs: Collection[Job]) -> Held:
-    """Lock the rows of these jobs until the transaction ends; give those whose claim still is in force."""
+def locked_claims(jobs: Collection[Job], going_back: Collection[int]) -> Held:
+    """Lock the rows of these jobs until the transaction ends; give those whose claim still is in force.
+
+    `going_back` are the keys of those that may be queued again.
+    """
     if all(job.brief for job in jobs):
-        return transitions.hold_brief(jobs)
+        return transitions.hold_brief(jobs, going_back)
     claims = {(job.pk, job.claim_token) for job in jobs}
     held = transitions.hold([pk for pk, _ in claims])
     mine = [row for row in held.jobs if row.status in HELD and (row.pk, row.claim_token) in claims]

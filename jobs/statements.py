@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 from django.conf import settings
-from django.db import connection
+from django.db import NotSupportedError, OperationalError, connection
 from django.db.models import Model
 
 M = TypeVar("M", bound=Model)
@@ -46,7 +46,7 @@ def together(asked: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
         if connection.vendor != "postgresql":
             return [_rows(cursor, sql, values) for sql, values in asked]
         texts = [_kept(cursor, sql, values) for sql, values in asked]
-        cursor.execute("; ".join(texts), [value for _, values in asked for value in values])
+        _execute(cursor, "; ".join(texts), [value for _, values in asked for value in values])
         found = [cursor.fetchall()]
         while cursor.nextset():
             found.append(cursor.fetchall())
@@ -63,7 +63,15 @@ def run(cursor: Any, sql: str, values: Sequence[Any] = ()) -> None:
 
     Only for statements whose text comes in a few forms.
     """
-    cursor.execute(_kept(cursor, sql, values), values)
+    _execute(cursor, _kept(cursor, sql, values), values)
+
+
+def _execute(cursor: Any, sql: str, values: Sequence[Any]) -> None:
+    try:
+        cursor.execute(sql, values)
+    except NotSupportedError as error:
+        # A column has changed its type under a kept plan. Whoever asks again has a new connection by then.
+        raise OperationalError(f"a kept plan no longer fits: {error}") from error
 
 
 def _kept(cursor: Any, sql: str, values: Sequence[Any]) -> str:

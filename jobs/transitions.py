@@ -8,6 +8,7 @@ operation settles, audit head. The audit entries are the last statement before t
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -117,20 +118,22 @@ def hold(jobs: Collection[int]) -> Held:
     return Held(list(related.order_by("pk")), held, family)
 
 
-def hold_brief(jobs: Collection[Job]) -> Held:
-    """Lock the rows of brief jobs; give those that still are held by this claim, themselves.
+def hold_brief(jobs: Collection[Job], going_back: Collection[int]) -> Held:
+    """Lock the rows of brief jobs; give copies of those that still are held by this claim.
 
-    Nothing of such a row but its state can have changed since it was claimed.
+    Nothing of such a row but its state can have changed since it was claimed. `going_back` are the keys of
+    those that will be queued again, for which the gates of their sites are needed too. Copies: what is
+    repeated after trouble with the database must find the claims as they were.
     """
     keys = [job.pk for job in jobs]
-    sites = [job.site_id for job in jobs if job.lock != SiteLock.NONE]
+    sites = [job.site_id for job in jobs if job.lock != SiteLock.NONE or job.pk in going_back]
     rows, held, family = _lock_with_family(keys, keys, lambda: sites)
     mine = []
     for job in jobs:
         status, _ = rows.get(job.pk, ("", ""))
         if status in HELD and rows[job.pk] == (status, job.claim_token):
-            job.status = status
-            mine.append(job)
+            mine.append(copy(job))
+            mine[-1].status = status
     return Held(mine, held, family)
 
 

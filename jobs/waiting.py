@@ -118,6 +118,8 @@ def _behind(job: Job, facts: _Facts) -> str:
     blocker = blocker_of(job, facts.closing) or facts.heads.get((job.site_id, job.job_type))
     if blocker is None:
         return ""
+    if blocker.customer_id != job.customer_id and not facts.sees_all:
+        return f"behind {OF_ANOTHER}"
     word = "blocked by ORPHANED" if blocker.status == Status.ORPHANED else "behind"
     where = f" on {blocker.site}" if blocker.site else ""
     return f"{word} {blocker.code} ({blocker.job_type}, {blocker.status}{where})"

@@ -1,5 +1,6 @@
 """Retry, chains and cancel by the API, and what a job tells of those around it."""
 
+import json
 from typing import Any
 
 import pytest
@@ -11,8 +12,9 @@ from accounts.actor import operator
 from api import requests
 from audit.actions import Action
 from audit.models import AuditEntry
-from jobs import pipeline
-from jobs.models import Job, JobEvent
+from jobs import pauses, pipeline
+from jobs.models import Job, JobEvent, PauseScope
+from jobs.pauses import Target
 from jobs.request import JobRequest
 from jobs.states import Status
 from tests.api.test_verbs import post
@@ -279,3 +281,72 @@ def test_of_a_body_of_very_many_jobs_only_the_first_are_looked_at(
     monkeypatch.setattr(requests, "ChainedJobSerializer", look)
     answer = post(cast.owner, "jobs/chains/", [{}] * 10_000)
     assert (answer.status_code, len(looked)) == (400, 51)
+
+
+# --- What an attack found ------------------------------------------------------------------------
+def test_what_only_staff_may_ask_for_is_not_had_by_a_retry(cast: Cast) -> None:
+    """A backup of the plan counts for retention, so its kind is not for customers to choose."""
+    wish = JobRequest("BACKUP", cast.site.pk, {"schedule_type": "DAILY"})
+    job = pipeline.submit(operator("root"), wish).job
+    moved(job, Status.CANCELLED)
+    Job.objects.filter(pk=job.pk).update(status=Status.FAILED)
+    answer = post(cast.owner, f"jobs/{job.code}/retry/", WHY)
+    assert answer.status_code == 403
+    assert Job.objects.get(pk=job.pk).status == Status.FAILED
+    assert pipeline.retry(operator("root"), job.pk, "again").status == Status.QUEUED
+
+
+def test_what_runs_on_a_site_that_lost_the_capability_can_be_stopped(cast: Cast) -> None:
+    job = make_job(cast.site)
+    cast.site.capabilities = []
+    cast.site.save()
+    assert post(cast.owner, f"jobs/{job.code}/cancel/", WHY).status_code == 202
+    assert Job.objects.get(pk=job.pk).status == Status.CANCELLED
+
+
+def test_a_secret_in_a_reason_is_masked_in_the_row_too(cast: Cast) -> None:
+    wish = JobRequest("BACKUP", cast.site.pk, {}, reason="password=hunter2xyz told me to")
+    job = pipeline.submit(operator("root"), wish).job
+    assert "hunter2xyz" not in Job.objects.get(pk=job.pk).reason
+
+
+@pytest.mark.parametrize("name", ["created_after", "created_before"])
+@pytest.mark.parametrize("offset", ["%2B16:00", "-16:00", "%2B23:59"])
+def test_a_time_zone_that_no_database_knows_is_an_error_that_says_so(
+    cast: Cast, name: str, offset: str
+) -> None:
+    answer = visitor(cast.owner).get(f"/api/v1/jobs/?{name}=2026-01-01T00:00:00{offset}")
+    assert answer.status_code == 400
+    assert answer.json()["errors"][0]["key"] == name
+
+
+def test_a_time_without_a_zone_is_refused(cast: Cast) -> None:
+    body = {"operation": "BACKUP", "site": cast.site.pk, "scheduled_at": "2026-12-02T00:00:00"}
+    answer = post(cast.owner, "jobs/", body)
+    assert answer.status_code == 400
+    assert answer.json()["errors"][0]["key"] == "scheduled_at"
+
+
+def test_half_a_letter_in_a_choice_is_an_error_that_can_be_written(cast: Cast) -> None:
+    client = visitor(cast.owner)
+    body = json.dumps({"operation": "BACKUP", "site": cast.site.pk, "priority": "\ud800"})
+    answer = client.post("/api/v1/jobs/", body, content_type="application/json")
+    assert answer.status_code == 400
+    assert answer.json()["errors"][0]["key"] == "priority"
+
+
+def test_a_chain_of_another_length_under_the_same_key_is_another_body(cast: Cast) -> None:
+    body = [_wish(cast.site), _wish(cast.site)]
+    key = {"Idempotency-Key": "k"}
+    assert post(cast.owner, "jobs/chains/", body, **key).status_code == 201
+    shorter = post(cast.owner, "jobs/chains/", body[:1], **key)
+    assert (shorter.status_code, shorter.json()["code"]) == (409, "idempotency_conflict")
+    assert Job.objects.count() == 2
+
+
+def test_who_paused_and_why_is_for_staff_to_read(cast: Cast) -> None:
+    job = make_job(cast.site)
+    pauses.pause(operator("root"), Target(PauseScope.ALL), "theirs.test does not pay")
+    told = _job(cast.owner, job.code)["waiting_reason"]
+    assert told.startswith("paused by the hosting company since ")
+    assert "theirs.test" in _job(cast.staff, job.code)["waiting_reason"]

@@ -253,3 +253,29 @@ def test_a_job_that_was_changed_past_the_engine_is_told(cast: Cast) -> None:
     assert job.code in out
     assert other.code not in out
     assert max(map(len, out.splitlines())) <= 80
+
+
+def test_bytes_that_are_no_text_are_told_in_one_line(cast: Cast) -> None:
+    code, out, err = run("hosting_job", "list", "--type", "\udcff")
+    assert (code, out) == (2, "")
+    assert "not UTF-8" in err
+
+
+@pytest.mark.parametrize(
+    ("wrong", "status"),
+    [
+        (("--type", "RESTROE"), 1),
+        (("--worker", "nope"), 1),
+        (("--after", "JOB-999999"), 1),
+        (("--limit", "0"), 2),
+        (("--limit", "1001"), 2),
+    ],
+)
+def test_what_is_mistyped_is_no_empty_list(cast: Cast, wrong: tuple[str, str], status: int) -> None:
+    code, out, err = run("hosting_job", "list", *wrong)
+    assert (code, out) == (status, "")
+    assert err
+
+
+def test_an_empty_list_says_so(cast: Cast) -> None:
+    assert run("hosting_job", "list")[1] == "No jobs.\n"

@@ -67,7 +67,7 @@ def test_events_and_progress_are_followed_and_told_once(cast: Cast, meanwhile: C
     code, told = run_lines("hosting_job", "watch", job.code)
     assert code == 0
     assert [line.get("percent") or line.get("event_type") or line["kind"] for line in told] == [
-        *("CREATED", "PROGRESS", 10, 20, "CHECKPOINT", "PROGRESS", "end")
+        *("CREATED", "waiting", "PROGRESS", 10, 20, "CHECKPOINT", "PROGRESS", "end")
     ]
     assert told[-1]["job"]["status"] == "SUCCESS"
 

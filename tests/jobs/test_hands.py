@@ -1,14 +1,18 @@
 """Hands: several brief jobs that one slot runs one after another, their ends recorded together."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
 from audit.clock import database_now
 from audit.models import AuditEntry
-from jobs import execution, recovery
+from jobs import execution, recovery, registry
+from jobs.database import insist
 from jobs.execution import run_hand
 from jobs.models import EventType, Job, JobEvent
 from jobs.queue import claim
@@ -141,3 +145,51 @@ def test_the_beginning_is_told_at_its_own_time(cast: Cast) -> None:
             for kind in (EventType.CLAIMED, EventType.STARTED, EventType.SUCCESS)
         )
         assert before <= claimed <= started <= ended + timedelta(milliseconds=2)
+
+
+# --- Trouble with the database ---------------------------------------------------------------------
+@contextmanager
+def _one_failure(where: str) -> Iterator[None]:
+    """Have the first statement that holds these words fail, as a lost connection or a deadlock does."""
+    left = [where]
+
+    def fail(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if left and left[0] in sql:
+            left.clear()
+            raise OperationalError("server closed the connection unexpectedly")
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(fail):
+        yield
+    assert left == []
+
+
+TROUBLES = ("UPDATE jobs_job SET", "INSERT INTO jobs_jobevent", "audit_audithead WHERE")
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("kind", ["SAMPLE_BRIEF", "SAMPLE"])
+@pytest.mark.parametrize("where", TROUBLES)
+def test_an_end_that_could_not_be_recorded_at_first_is_no_late_result(
+    cast: Cast, kind: str, where: str
+) -> None:
+    """Queue B9, B10: what is repeated after trouble finds the claim as it was."""
+    job = submitted(cast.site, kind)
+    (got,) = claim(worker(), [0], registry.known_types())
+    with _one_failure(where):
+        run_hand([(got.pk, got.claim_token)])
+    job.refresh_from_db()
+    assert job.status == Status.SUCCESS
+    assert not JobEvent.objects.filter(job=job, event_type=EventType.LATE_RESULT).exists()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("where", TROUBLES)
+def test_what_could_not_be_handed_back_at_first_is_handed_back(cast: Cast, where: str) -> None:
+    """Queue B9."""
+    job = submitted(cast.site, "SAMPLE_BRIEF")
+    (got,) = claim(worker(), [0], registry.known_types())
+    with _one_failure(where):
+        insist(lambda: recovery.hand_back([got], "a test"))
+    job.refresh_from_db()
+    assert (job.status, job.attempt) == (Status.QUEUED, 0)

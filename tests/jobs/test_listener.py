@@ -219,3 +219,13 @@ def test_a_file_that_cannot_be_looked_at_is_told_once_in_a_while(
     clock.now += RETRY_SECONDS
     assert [listener.heard(), listener.heard()] == [True, False]
     listener.close()
+
+
+def test_where_no_file_is_none_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A database that is being restored by hand must not find an empty one in its place."""
+    gone = tmp_path / "gone?#%.sqlite3"
+    monkeypatch.setitem(connection.settings_dict, "NAME", str(gone))
+    listener = FileListener()
+    assert not listener.heard()
+    assert not gone.exists()
+    listener.close()

@@ -8,7 +8,8 @@ from accounts.actor import operator
 from audit.clock import database_now
 from audit.models import AuditEntry
 from jobs import pipeline, recovery
-from jobs.execution import run_attempt
+from jobs.events import Line
+from jobs.execution import End, _record, run_attempt
 from jobs.models import EventType, Job, JobEvent
 from jobs.states import Status
 from tests.builders import make_site
@@ -103,3 +104,13 @@ def test_the_old_worker_that_comes_back_writes_a_late_result_only(cast: Cast) ->
     assert job.status == Status.QUEUED
     assert JobEvent.objects.filter(job=job, event_type=EventType.LATE_RESULT).count() == 1
     assert AuditEntry.objects.latest("sequence").action == "job.result_late"
+
+
+def test_a_late_end_of_the_kind_that_a_person_decided_is_told_too(cast: Cast) -> None:
+    """Queue A5: resolved as FAILED meanwhile; that it failed, and how, is news all the same."""
+    job = claimed(cast.site, "SAMPLE_CHANGE")
+    recovery.lose(job, "a test")
+    pipeline.resolve(operator("root"), job.pk, Status.FAILED, "looked: not done")
+    line = Line(EventType.FAILED, "it broke half way")
+    _record([(job, End(Status.FAILED, line, {"error_message": line.message}))])
+    assert JobEvent.objects.filter(job=job, event_type=EventType.LATE_RESULT).count() == 1

@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 from typing import Any
 
+import psycopg
 import pytest
 from django.db import OperationalError, connection, transaction
 
 from audit.clock import database_now
 from jobs import queue, registry, statements
+from jobs.database import insist
 from jobs.execution import run_hand
 from jobs.models import Job, JobPolicy, SiteGate
 from jobs.queries import HELD_SQL, fetch
@@ -124,3 +126,28 @@ def test_a_job_goes_its_whole_way_by_kept_plans(cast: Cast, kept: None) -> None:
     assert job.status == Status.SUCCESS
     assert job.completed_at is not None
     assert job.completed_at <= database_now()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_column_that_changes_its_type_is_trouble_which_passes(cast: Cast, kept: None) -> None:
+    """A migration beside a worker: the statement is repeated on a new connection, and nobody dies of it."""
+    known, place = worker(), registry.known_types()
+    submitted(cast.site, "SAMPLE_LOOK")
+    assert len(queue.claim(known, [0], place)) == 1
+    submitted(cast.foreign_site, "SAMPLE_LOOK")
+    _widen(120)
+    try:
+        assert len(insist(lambda: queue.claim(known, [1], place))) == 1
+    finally:
+        _widen(100)
+
+
+def _widen(length: int) -> None:
+    """Change the type of a column by another connection; SQLite has no such statement, and no kept plan."""
+    if connection.vendor == "postgresql":
+        parameters = connection.get_connection_params()
+        chosen = {
+            name: value for name, value in parameters.items() if name not in ("cursor_factory", "context")
+        }
+        with psycopg.connect(**chosen) as other:
+            other.execute(f"ALTER TABLE jobs_job ALTER COLUMN worker_name TYPE varchar({length})")
