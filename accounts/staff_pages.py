@@ -78,6 +78,14 @@ class StaffAdmin(_ModelAdmin):
         """Nobody deletes what the trail refers to."""
         return False
 
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """List rows; an address with values that no database takes gives the whole list, said to be so."""
+        if any(_is_odd(value) for name, values in request.GET.lists() if name != "q" for value in values):
+            return HttpResponseRedirect(f"{request.path}?e=1")
+        return super().changelist_view(request, extra_context)
+
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
@@ -133,6 +141,12 @@ class ReadOnlyAdmin(StaffAdmin):
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """Nobody changes."""
         return False
+
+
+def _is_odd(value: str) -> bool:
+    """Whether no database takes it as a text, or as a number."""
+    is_number = value.isascii() and value.removeprefix("-").isdecimal()
+    return "\0" in value or (is_number and not -(2**63) <= int(value[:40]) < 2**63)
 
 
 def _sentence(refusal: Exception) -> str:
