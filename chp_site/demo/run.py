@@ -7,7 +7,7 @@ import sys
 import time
 
 from chp_site.demo.processes import StartFailed
-from chp_site.demo.stage import Stage, stage
+from chp_site.demo.stage import Stage, stage, start_worker
 
 BANNER = """
 CHP runs.
@@ -71,5 +71,11 @@ def _furnish(made: Stage) -> None:
 
 def _stay(made: Stage) -> None:
     while True:
+        worker = made.processes.running["worker"]
+        if worker.poll() is not None:
+            # Kill it and see: that is what a demo is for. On a server systemd does this.
+            sys.stdout.write(f"The worker has ended with code {worker.returncode}; another is started.\n")
+            sys.stdout.flush()
+            start_worker(made)
         made.processes.require_alive()
         time.sleep(1)
