@@ -39,7 +39,7 @@ def test_what_is_paused_waits_with_its_reason_and_goes_on_when_resumed(cast: Cas
     after = submitted(cast.site, "SAMPLE" if scope == "type" else "SAMPLE_LOOK")
     assert _taken() == []
     for job in Job.objects.all():
-        reason = waiting.explain([job])[job.pk]
+        reason = waiting.explain([job], ROOT)[job.pk]
         assert "paused by alice (command) since " in reason
         assert reason.endswith("the disk is being changed")
     pauses.resume(ROOT, _target(cast, scope), "changed")

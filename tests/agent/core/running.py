@@ -160,10 +160,13 @@ class Client:
 
     def read_line(self) -> bytes:
         """Give the next line, empty where the connection ended."""
-        try:
-            return self._stream.readline()
-        except ConnectionResetError:
-            return b""
+        for _ in range(2):
+            try:
+                return self._stream.readline()
+            except ConnectionResetError:
+                # Told once, where the agent left with bytes of ours unread; what it wrote is still there.
+                continue
+        return b""
 
 
 def make_request(action: str, arguments: Mapping[str, Any] | None = None, **extra: Any) -> Request:
