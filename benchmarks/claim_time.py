@@ -11,7 +11,7 @@ from benchmarks.records import WARMING
 from jobs import queue, registry
 from jobs.models import Worker
 
-CLAIMS = 20
+CLAIMS = 60
 
 
 def measure_claims(tenancy: Tenancy, params: Mapping[str, Any]) -> Iterator[Figure]:
