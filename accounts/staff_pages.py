@@ -81,9 +81,10 @@ class StaffAdmin(_ModelAdmin):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """List rows; an address with values that no database takes gives the whole list, said to be so."""
+        """List rows; an address with values that no database takes gives the whole list, and says so."""
         if any(_is_odd(value) for name, values in request.GET.lists() if name != "q" for value in values):
-            return HttpResponseRedirect(f"{request.path}?e=1")
+            self.message_user(request, "Nothing can be like that; this is the whole list.", messages.WARNING)
+            return HttpResponseRedirect(request.path)
         return super().changelist_view(request, extra_context)
 
     def get_search_results(

@@ -12,16 +12,16 @@ from jobs.models import Job
 from jobs.states import Status
 from sites.models import Site, SiteState
 
-# What PostgreSQL takes.
-LARGEST_OFFSET = timedelta(hours=15, minutes=59)
+# PostgreSQL takes no zone that is so far from UTC.
+TOO_FAR = timedelta(hours=16)
 
 
-def _require_usual_year(moment: datetime) -> None:
+def _require_usual_time(moment: datetime) -> None:
     # At the ends of the calendar a change of time zone has nowhere to go.
     if not 1970 <= moment.year < 9000:
         raise ValidationError("Give a year from 1970 to 8999.")
     offset = moment.utcoffset() or timedelta(0)
-    if abs(offset) >= LARGEST_OFFSET:
+    if abs(offset) >= TOO_FAR:
         raise ValidationError("Give a time zone that is less than 16 hours from UTC.")
 
 
@@ -44,10 +44,10 @@ class JobFilter(django_filters.FilterSet):
     type = django_filters.CharFilter(field_name="job_type")
     site = django_filters.NumberFilter(method="of_site", min_value=1, max_value=2**62)
     created_after = django_filters.IsoDateTimeFilter(
-        field_name="created_at", lookup_expr="gte", validators=[_require_usual_year]
+        field_name="created_at", lookup_expr="gte", validators=[_require_usual_time]
     )
     created_before = django_filters.IsoDateTimeFilter(
-        field_name="created_at", lookup_expr="lt", validators=[_require_usual_year]
+        field_name="created_at", lookup_expr="lt", validators=[_require_usual_time]
     )
 
     class Meta:

@@ -1,20 +1,18 @@
 """How commands show jobs, and how they wait for one."""
 
 import json
-import textwrap
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from accounts.actor import Actor
-from chp_site.tables import facts, moment, table
+from chp_site.tables import WIDTH, facts, fitted, moment, table
 from jobs import waiting
 from jobs.models import Job, JobEvent
 from jobs.relations import Related, related_to
 from jobs.states import ENDED, SENTENCES, Status
 
 POLL_SECONDS = 0.2
-WIDTH = 80
 # Narrower than this a domain tells nothing.
 NARROWEST = 12
 MOMENTS = ("created_at", "scheduled_at", "started_at", "heartbeat_at", "deadline_at", "completed_at")
@@ -108,7 +106,7 @@ def waiting_text(jobs: Sequence[Job], actor: Actor) -> str:
     reasons = waiting.explain(jobs, actor)
     rows = [[job.code, job.job_type, str(job.site or ""), job.priority_name] for job in jobs]
     lines = table(*_fitted(["JOB", "TYPE", "SITE", "PRIORITY"], rows)).splitlines()
-    told = [_indented(reasons.get(job.pk) or "next in turn") for job in jobs]
+    told = [fitted(f"  {reasons.get(job.pk) or 'next in turn'}", indent=2) for job in jobs]
     return "\n".join([lines[0], *(f"{line}\n{why}" for line, why in zip(lines[1:], told, strict=True))])
 
 
@@ -148,10 +146,6 @@ def _fitted(head: list[str], rows: list[list[str]]) -> tuple[list[str], list[lis
 
 def _cut(text: str, room: int) -> str:
     return text if len(text) <= room else f"{text[: room - 1]}…"
-
-
-def _indented(text: str) -> str:
-    return textwrap.fill(text, WIDTH, initial_indent="  ", subsequent_indent="  ")
 
 
 def _worker(job: Job) -> str:

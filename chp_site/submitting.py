@@ -8,6 +8,7 @@ from django.core.management.base import CommandParser
 from accounts.actor import Actor
 from chp_site.console import ANSWER_IS_NO, HostingCommand
 from chp_site.job_output import data_of, wait_for
+from chp_site.tables import fitted
 from jobs import pipeline
 from jobs.models import Job
 from jobs.request import JobRequest
@@ -31,15 +32,17 @@ class SubmittingCommand(HostingCommand):
             job = wait_for(job, options["timeout"])
         if not options["as_json"]:
             self.stdout.write(line_of(job))
-        return self._finish(job, options)
+        return self._finish(actor, job, options)
 
-    def _finish(self, job: Job, options: dict[str, Any]) -> Any:
-        data = data_of(job)
+    def _finish(self, actor: Actor, job: Job, options: dict[str, Any]) -> Any:
+        data = data_of(job, actor)
         if options["wait"] and job.status != Status.SUCCESS:
             if options["as_json"]:
                 self.print_json(data)
             elif job.status not in ENDED:
                 self.stderr.write(f"{job.code} has not ended within {options['timeout']:g} s; it goes on.")
+                if data["waiting_reason"]:
+                    self.stderr.write(fitted(f"It waits: {data['waiting_reason']}"))
             sys.exit(ANSWER_IS_NO)
         return data
 

@@ -14,7 +14,7 @@ from agent.declarations.system import ReadJournal
 from jobs import agent_client, events, registry
 from jobs.agent_client import AgentUnreachable
 from jobs.models import Job, JobEvent, Worker
-from jobs.states import CLOSING, SENTENCES, Status
+from jobs.states import ENDED, SENTENCES, Status
 
 MOST_EVENTS = 20
 
@@ -79,7 +79,7 @@ class Evidence:
 def evidence(job: Job) -> Evidence:
     """Gather what is known of a job; the agent of its server is asked, and may take seconds to answer."""
     lines, says = _journal(job)
-    if lines and job.status not in (*CLOSING, Status.FAILED):
+    if lines and job.status in ENDED and job.status != Status.FAILED:
         says = "The job has ended; the panel knows how."
     worker = Worker.objects.filter(pk=job.worker_id).first() if job.worker_id else None
     return Evidence(

@@ -7,7 +7,7 @@
 `jobs.execution` from LOCK to AUDIT. Faces call this module and nothing below it to start or stop work.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
@@ -126,7 +126,8 @@ def submit_chain(actor: Actor, requests: Sequence[JobRequest]) -> list[Submissio
                 accepted.append(_accept(actor, current, len(requests)))
             named = _named_parents(actor, accepted)
             held = gates.lock([*(one.site.pk for one in accepted), *named.values()])
-            _lock_rows(named)
+            # All at once and by key, as everybody does.
+            transitions.lock_rows(named)
             for one in accepted:
                 current = one.request
                 made[id(one.request)] = _create(one, held, requests, made)
@@ -305,12 +306,6 @@ def _named_parents(actor: Actor, accepted: Sequence[_Accepted]) -> dict[int, int
     if not keys:
         return {}
     return dict(jobs_visible_to(actor).filter(pk__in=keys).order_by().values_list("pk", "site_id"))
-
-
-def _lock_rows(jobs: Collection[int]) -> None:
-    """Lock the rows of all parents at once and by key, as everybody does."""
-    if jobs:
-        list(Job.objects.filter(pk__in=jobs).order_by("pk").select_for_update().values_list("pk"))
 
 
 def _parents(one: _Accepted, chained: Sequence[JobRequest], made: dict[int, Submission]) -> list[Job]:

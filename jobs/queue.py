@@ -143,6 +143,8 @@ def _is_mine(lock: int) -> bool:
 
 def beat(tokens: Collection[str]) -> set[str]:
     """Beat for all jobs of a worker in one statement; give the tokens that are still in force."""
+    if not tokens:
+        return set()
     mine = held_jobs().filter(claim_token__in=set(tokens))
     with transaction.atomic():
         # By key, and past those that are just being ended, which need no beat.

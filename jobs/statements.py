@@ -12,14 +12,17 @@ from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 from django.conf import settings
-from django.db import NotSupportedError, OperationalError, connection
+from django.db import NotSupportedError, OperationalError, ProgrammingError, connection
 from django.db.models import Model
+from psycopg.errors import FeatureNotSupported, InvalidSqlStatementName
 
 M = TypeVar("M", bound=Model)
 # A statement with `%s` for its values.
 Statement = tuple[str, Sequence[Any]]
 # A plan is made anew after so many seconds: tables that were empty may be large by then.
 PLAN_SECONDS = 30.0
+# Of one connection. The text of a claim depends on which types and servers have room, so there may be many.
+MOST_PLANS = 100
 _names = count(1)
 # Of each connection: by statement, its name there and when it was planned.
 _planned: "WeakKeyDictionary[Any, dict[str, tuple[str, float]]]" = WeakKeyDictionary()
@@ -69,8 +72,11 @@ def run(cursor: Any, sql: str, values: Sequence[Any] = ()) -> None:
 def _execute(cursor: Any, sql: str, values: Sequence[Any]) -> None:
     try:
         cursor.execute(sql, values)
-    except NotSupportedError as error:
-        # A column has changed its type under a kept plan. Whoever asks again has a new connection by then.
+    except (NotSupportedError, ProgrammingError) as error:
+        if not isinstance(error.__cause__, (FeatureNotSupported, InvalidSqlStatementName)):
+            raise
+        # A column has changed its type under a kept plan, or somebody has taken the plans away. Whoever asks
+        # again has a new connection by then.
         raise OperationalError(f"a kept plan no longer fits: {error}") from error
 
 
@@ -89,14 +95,20 @@ def _plan(cursor: Any, sql: str) -> str:
     if name and now - since < PLAN_SECONDS:
         return name
     if name:
-        cursor.execute(f"DEALLOCATE {name}")
-        del plans[sql]
+        _forget(cursor, plans, sql)
+    elif len(plans) >= MOST_PLANS:
+        _forget(cursor, plans, min(plans, key=lambda text: plans[text][1]))
     name = f"chp_{next(_names)}"
     first, *rest = sql.split("%s")
     numbered = first + "".join(f"${number}{part}" for number, part in enumerate(rest, 1))
     cursor.execute(f"PREPARE {name} AS {numbered}")
     plans[sql] = (name, now)
     return name
+
+
+def _forget(cursor: Any, plans: dict[str, tuple[str, float]], sql: str) -> None:
+    name, _ = plans.pop(sql)
+    cursor.execute(f"DEALLOCATE {name}")
 
 
 def among(keys: Collection[int]) -> tuple[str, list[Any]]:

@@ -160,7 +160,7 @@ def _lock_with_family(
         family = dependencies.descendants(ending)
         with _let_go_on(_Grown):
             held = gates.lock([*sites(), *(job.site_id for job in family)])
-            rows = _lock_rows({*jobs, *(job.pk for job in family)})
+            rows = lock_rows({*jobs, *(job.pk for job in family)})
             if connection.vendor == "postgresql":
                 now = dependencies.descendants(ending)
                 if {job.pk for job in now} != {job.pk for job in family}:
@@ -259,7 +259,8 @@ def _compare_and_set(moves: list[Move], now: datetime) -> list[_Made]:
     return made
 
 
-def _lock_rows(keys: Collection[int]) -> Rows:
+def lock_rows(keys: Collection[int]) -> Rows:
+    """Lock the rows of jobs until the transaction ends, by their keys; give state and claim token of each."""
     if not keys:
         return {}
     which, values = among(keys)

@@ -9,6 +9,8 @@ import time
 from chp_site.demo.processes import StartFailed
 from chp_site.demo.stage import Stage, stage, start_worker
 
+# Seconds that a worker must have lived to be started again.
+SHORTEST_LIFE = 5.0
 BANNER = """
 CHP runs.
 
@@ -70,12 +72,15 @@ def _furnish(made: Stage) -> None:
 
 
 def _stay(made: Stage) -> None:
+    started = time.monotonic()
     while True:
         worker = made.processes.running["worker"]
-        if worker.poll() is not None:
+        # One that dies at once would die again: it ends the demo, which says why.
+        if worker.poll() is not None and time.monotonic() - started > SHORTEST_LIFE:
             # Kill it and see: that is what a demo is for. On a server systemd does this.
             sys.stdout.write(f"The worker has ended with code {worker.returncode}; another is started.\n")
             sys.stdout.flush()
             start_worker(made)
+            started = time.monotonic()
         made.processes.require_alive()
         time.sleep(1)

@@ -123,10 +123,9 @@ def _line(job: Job, actor: Actor) -> str:
 
 def _with_it(job: Job, actor: Actor) -> str:
     """Tell which jobs were called off with this one, which they waited for."""
-    others = Job.objects.filter(cancelled_with=job)
-    seen = list(jobs_visible_to(actor).filter(cancelled_with=job).order_by("pk")[:MOST_NAMED])
-    names = [other.code for other in seen]
-    if (more := others.count() - len(seen)) > 0:
+    others = jobs_visible_to(actor).filter(cancelled_with=job).order_by("pk")
+    names = [other.code for other in others[:MOST_NAMED]]
+    if len(names) == MOST_NAMED and (more := others.count() - MOST_NAMED):
         names.append(f"{more} more")
     return f"; called off with it: {', '.join(names)}" if names else ""
 

@@ -89,25 +89,26 @@ def _chosen(actor: Actor, options: Options) -> QuerySet[Job]:
     if options["status"]:
         jobs = jobs.filter(status__in=options["status"])
     if options["job_type"]:
-        jobs = jobs.filter(job_type=_known_type(options["job_type"].upper()))
+        jobs = jobs.filter(job_type=_known_type(jobs, options["job_type"].upper()))
     if options["worker"]:
-        jobs = jobs.filter(worker_name=_known_worker(options["worker"]))
+        jobs = jobs.filter(worker_name=_known_worker(actor, options["worker"]))
     if options["after"]:
         jobs = jobs.filter(pk__lt=_key(actor, options["after"]))
     return jobs.filter(**_place(actor, options))
 
 
-def _known_type(name: str) -> str:
-    """Give the type, which is installed or was when there were jobs of it. Raises NotVisible."""
-    if name not in registry.known_types() and not Job.objects.filter(job_type=name).exists():
+def _known_type(jobs: QuerySet[Job], name: str) -> str:
+    """Give the type, which is installed or was when one of these jobs was made. Raises NotVisible."""
+    if name not in registry.known_types() and not jobs.filter(job_type=name).exists():
         known = ", ".join(registry.known_types())
         raise NotVisible(f"There is no type {name[:60]!r}. Types are: {known}.")
     return name
 
 
-def _known_worker(label: str) -> str:
-    """Give the label, which a worker has or a job remembers. Raises NotVisible."""
-    if not (Worker.objects.filter(name=label).exists() or Job.objects.filter(worker_name=label).exists()):
+def _known_worker(actor: Actor, label: str) -> str:
+    """Give the label, which a worker has or a job remembers that the actor sees. Raises NotVisible."""
+    workers = Worker.objects.filter(name=label) if actor.kind in SEES_ALL else Worker.objects.none()
+    if not (workers.exists() or jobs_visible_to(actor).filter(worker_name=label).exists()):
         raise NotVisible(f"There is no worker {label[:100]!r}; hosting-worker --check tells of this host's.")
     return label
 

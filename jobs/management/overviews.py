@@ -7,8 +7,7 @@ from django.core.management.base import CommandParser
 
 from accounts.actor import Actor
 from chp_site.console import HostingCommand
-from chp_site.job_output import WIDTH
-from chp_site.tables import facts, fitted, table
+from chp_site.tables import WIDTH, facts, fitted, table
 from jobs import conflicts, pauses, registry
 from jobs.conflicts import Matrix
 from jobs.management.verb import Options, Verb, require_overview, say

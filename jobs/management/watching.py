@@ -66,7 +66,7 @@ class _Teller:
             self._print(text, {"kind": "event", **event_data(line)})
         reason = waiting.explain([job], actor).get(job.pk, "")
         if reason and reason != self._last_reason:
-            self._print(f"{'':19}  {reason}", {"kind": "waiting", "reason": reason})
+            self._print(fitted(f"{'':19}  {reason}", indent=21), {"kind": "waiting", "reason": reason})
         self._last_reason = reason
         progress = progress_of(job)
         if progress and progress != self._last_progress:

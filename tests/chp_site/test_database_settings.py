@@ -27,7 +27,7 @@ WHERE = "postgres://chp@db.example:5432/chp"
 def test_a_postgresql_that_has_vanished_is_not_waited_for_unless_the_address_says_so(
     process_environment: dict[str, str], query: str, expected: dict[str, object]
 ) -> None:
-    """Queue B10: the defaults of the network would have a worker hang for a quarter of an hour."""
+    """The defaults of the network would have a worker hang for a quarter of an hour."""
     environment = process_environment | {
         "CHP_DATABASE_URL": WHERE + query,
         "DJANGO_SETTINGS_MODULE": "chp_site.settings",

@@ -279,3 +279,12 @@ def test_what_is_mistyped_is_no_empty_list(cast: Cast, wrong: tuple[str, str], s
 
 def test_an_empty_list_says_so(cast: Cast) -> None:
     assert run("hosting_job", "list")[1] == "No jobs.\n"
+
+
+def test_what_only_others_have_is_not_there(cast: Cast) -> None:
+    """A type that is gone and a worker's label, known from another customer's job alone."""
+    Job.objects.filter(pk=submitted(cast.foreign_site, "BACKUP").pk).update(job_type="GONE", worker_name="w9")
+    worker("w8")
+    for wrong in (("--type", "GONE"), ("--worker", "w9"), ("--worker", "w8")):
+        assert run("hosting_job", "list", *wrong, "--as", cast.owner.username)[0] == 1
+        assert run("hosting_job", "list", *wrong)[0] == 0

@@ -106,3 +106,16 @@ def test_a_retry_is_not_offered_where_it_cannot_be(orphan: Job, monkeypatch: pyt
     orphan.job_type = "FORMER"
     assert Decision.RETRY not in [option.decision for option in options(orphan)]
     assert "no longer installed" in note(orphan)
+
+
+@pytest.mark.parametrize(
+    ("status", "has_ended"),
+    [(Status.QUEUED, False), (Status.FAILED, False), (Status.ORPHANED, False), (Status.SUCCESS, True)],
+)
+def test_only_of_a_job_that_ended_well_it_is_said_that_the_panel_knows(
+    cast: Cast, journal: list[Any], status: Status, has_ended: bool
+) -> None:
+    """One that was queued again has a journal too, and has not ended."""
+    job = moved(claimed(cast.site, "SAMPLE_CHANGE"), status)
+    journal.append(_entry("restore", "SUCCEEDED", 1_786_000_001_000))
+    assert (evidence(job).journal_says == "The job has ended; the panel knows how.") == has_ended

@@ -5,7 +5,6 @@ SQLite, where a writer is alone, they follow each other.
 """
 
 import threading
-import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
@@ -24,6 +23,7 @@ from jobs.models import EventType, Job
 from jobs.request import JobRequest
 from jobs.states import Status
 from tests.cast import Cast
+from tests.jobs.lock_waits import until_waiting
 from tests.jobs.samples import moved, submitted, worker
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -34,19 +34,8 @@ YEARS = timedelta(days=4000)
 
 def _let_stand(threads: Sequence[threading.Thread]) -> None:
     """Wait until each of these that has not come to its end stands before a lock."""
-    ends = time.monotonic() + 20
-    while connection.vendor == "postgresql" and time.monotonic() < ends:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_stat_clear_snapshot()")
-            cursor.execute(
-                "SELECT COUNT(*) FROM pg_stat_activity"
-                " WHERE datname = current_database() AND wait_event_type = 'Lock'"
-            )
-            if cursor.fetchone()[0] >= sum(thread.is_alive() for thread in threads):
-                return
-        time.sleep(0.02)
-    assert connection.vendor != "postgresql", "somebody neither ends nor waits for a lock"
-    time.sleep(0.2)
+    in_time = until_waiting(lambda waiting: waiting >= sum(thread.is_alive() for thread in threads), 20)
+    assert in_time, "somebody neither ends nor waits for a lock"
 
 
 def _while_held(held: Job, acts: Sequence[Act]) -> list[Any]:

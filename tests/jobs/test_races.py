@@ -32,6 +32,7 @@ from sites.models import Server, Site, SiteState
 from tests.cast import Cast
 from tests.engine.invariants import violations
 from tests.engine.violation import Expected
+from tests.jobs.lock_waits import until_waiting
 from tests.jobs.model import BEHAVIOUR
 from tests.jobs.samples import claimed, moved, submitted, worker
 
@@ -125,17 +126,7 @@ def _while_open(act: Callable[[], object]) -> Iterator[threading.Thread]:
 
 def _until_it_waits(other: threading.Thread) -> None:
     """Wait until the other thread stands before a lock of ours; on SQLite it cannot even begin."""
-    ends = time.monotonic() + 10
-    while connection.vendor == "postgresql" and time.monotonic() < ends:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_stat_clear_snapshot()")
-            cursor.execute(
-                "SELECT COUNT(*) FROM pg_stat_activity"
-                " WHERE datname = current_database() AND wait_event_type = 'Lock'"
-            )
-            if cursor.fetchone()[0] or not other.is_alive():
-                return
-        time.sleep(0.01)
+    until_waiting(lambda waiting: bool(waiting) or not other.is_alive(), 10)
     time.sleep(0.3)
 
 

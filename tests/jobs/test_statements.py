@@ -93,6 +93,30 @@ def test_a_plan_is_made_anew_after_a_while(kept: None, monkeypatch: pytest.Monke
     assert len(set(seen)) == len(seen) == (3 if connection.vendor == "postgresql" else 0)
 
 
+def test_no_more_plans_are_kept_than_are_allowed(kept: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A claim's text depends on which types and servers have room: the oldest plan makes way."""
+    monkeypatch.setattr(statements, "MOST_PLANS", 2)
+    for number in range(5):
+        with connection.cursor() as cursor:
+            statements.run(cursor, f"{COUNT} AND id > {number}", ["QUEUED"])
+            assert cursor.fetchone() == (0,)
+    many = sum("AND id >" in text for plans in statements._planned.values() for text in plans)
+    assert many == (2 if connection.vendor == "postgresql" else 0)
+    assert len(_prepared()) == many
+
+
+def test_a_plan_that_somebody_has_taken_away_is_trouble_which_passes(cast: Cast, kept: None) -> None:
+    """Queue A8: as behind a pooler that gave this transaction another connection."""
+    assert _count(Status.QUEUED) == 0
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("DEALLOCATE ALL")
+        with pytest.raises(OperationalError, match="no longer fits"), transaction.atomic():
+            _count(Status.QUEUED)
+        statements._planned.clear()
+    assert _count(Status.QUEUED) == 0
+
+
 def test_a_plan_outlives_a_transaction_that_is_rolled_back(cast: Cast, kept: None) -> None:
     with pytest.raises(OperationalError, match="not to be"), transaction.atomic():
         assert _count(Status.QUEUED) == 0

@@ -86,7 +86,7 @@ class Command(SubmittingCommand):
             job = wait_for(job, options["timeout"])
         if not options["as_json"]:
             self.stdout.write(line_of(job))
-        return {"site": _data(site), "job": self._finish(job, options)}
+        return {"site": _data(site), "job": self._finish(actor, job, options)}
 
     def _provision(self, actor: Actor, options: dict[str, Any]) -> Any:
         site = site_named(actor, options["site"])
